@@ -67,7 +67,7 @@ class ForkServer:
     control: socket.socket
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     children: dict[int, Child] = field(default_factory=dict)
-    """By the descriptor that signals its end."""
+    """Children by the descriptor that signals their end."""
 
     def serve(self) -> Iterator[ForkRequest]:
         """Returns None in the server, and its request in each forked process."""
@@ -99,7 +99,8 @@ class ForkServer:
         os.setsid()
         die_with_parent(signal.SIGKILL, parent=server)
         with socket.socket(fileno=channel) as parent:
-            _send_number(parent, os.getpid())  # only once it leads a session: whoever gets the pid may kill the group
+            # Only once it leads a session, since the recipient may kill the process group.
+            _send_number(parent, os.getpid())
         self._close_inherited()
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -124,7 +125,7 @@ class ForkServer:
 
 
 def _send_number(channel: socket.socket, number: int) -> None:
-    with suppress(OSError):  # nobody is listening any more
+    with suppress(OSError):  # the client is gone
         channel.send(str(number).encode())
 
 

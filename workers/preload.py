@@ -8,6 +8,6 @@ def load() -> None:
     import pyarrow
     from django.urls import get_resolver
 
-    get_resolver().reverse_dict  # noqa: B018  # news of a task renders links
+    get_resolver().reverse_dict  # noqa: B018  # live updates from tasks render links
     pyarrow.array([""])  # imports pandas, which takes a second
     heap.exempt_from_collection()  # collecting them took a quarter of the time of freezing a version

@@ -31,7 +31,7 @@ from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
 
 TURN_SECONDS = 2.0
-"""Time of one workspace in a pass through all experiments, since each is computed anew and passes follow each other closely."""
+"""Time limit per workspace in a pass through all experiments, since each is recomputed and passes follow each other closely."""
 UNFINISHED = "Rollouts did not finish: "
 """Prefix of the error of experiments that can continue once their rollouts do."""
 

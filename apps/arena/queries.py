@@ -110,7 +110,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
 
 
 def current_standing(experiment: Experiment) -> Standing:
-    """The current figures from judgments and rollouts, in six queries whatever their number."""
+    """The current figures from judgments and rollouts, in six queries regardless of their number."""
     judgments = _judgments(experiment)
     items = _items(experiment)
     places: dict[str, int] = {}

@@ -44,7 +44,7 @@ class Agreement:
         self.machines = machines
         self.strengths: dict[str, Counter[tuple[int, ...]]] = {"people": Counter(), "all": Counter()}
         self.have_judged: set[bool] = set()
-        """Which of models and rules (True) and people (False) have judged so far."""
+        """Who has judged so far: True for models and rules, False for people."""
 
     def add(self, votes: Sequence[Vote]) -> None:
         """Add the votes of different annotators on one pair."""

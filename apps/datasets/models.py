@@ -154,7 +154,7 @@ class VersionPreference(models.Model):
 
 
 class VersionJudgement(models.Model):
-    """The same for judgments of single trajectories: an inspection or a rating, which may go into several rows."""
+    """Which judgment of a single trajectory, an inspection or a rating, went into which row of which version. One may go into several rows."""
 
     version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="judgements", db_index=False)
     inspection = models.ForeignKey(Inspection, on_delete=models.PROTECT, null=True, related_name="used_in")

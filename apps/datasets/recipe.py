@@ -64,7 +64,7 @@ class Recipe:
     ties: str = "count"
     """A tie never makes a row. count: it's included in the card's figures and lowers a row's weight. drop: it's ignored."""
     both_bad: str = "count"
-    """The same for "both bad"."""
+    """How "both bad" judgments count; the choices are those of `ties`."""
     annotator_kinds: tuple[str, ...] = KINDS
     """The kinds of annotators whose judgments count: people, models, rules. Rows and card name the kind."""
     without_annotators: tuple[str, ...] = ()

@@ -53,7 +53,7 @@ RESUMABLE = (Phase.FAILED, Phase.CANCELLED)
 
 
 class JobState(models.TextChoices):
-    """The states of kinds without states of their own."""
+    """Default states, for kinds that don't define their own."""
 
     WAITING = "waiting", "Waiting"
     RUNNING = "running", "Running"

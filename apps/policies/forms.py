@@ -55,7 +55,7 @@ class PolicyForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name in {name for names in NEEDED.values() for name in names}:
-            self.fields[name].needed = True  # type: ignore[attr-defined]  # where it shows: it is not called optional
+            self.fields[name].needed = True  # type: ignore[attr-defined]  # the template doesn't mark it as optional
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data

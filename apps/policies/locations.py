@@ -137,5 +137,5 @@ def weights_of_run(policy: Policy) -> Weights | None:
 
 
 def weights_of(policy: Policy) -> Weights | None:
-    """The same, only for policies that can be published: language models."""
+    """The files of the run that made the policy; None unless it's a language model, since only those can be published."""
     return weights_of_run(policy) if policy.kind == Policy.Kind.MODEL else None

@@ -73,7 +73,7 @@ def hub_base(*, workspace: Workspace, hub_id: str) -> Policy:
 
 @transaction.atomic
 def register_hub_base(*, workspace: Workspace, hub_id: str, by: User) -> Policy:
-    """The same, saved. Concurrent calls register it once."""
+    """The workspace's policy for a model on the hub, registered if there's none yet. Concurrent calls register it once."""
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     policy = hub_base(workspace=workspace, hub_id=hub_id)
     if not policy._state.adding:

@@ -107,7 +107,7 @@ def _places(workspace_id: UUID | str) -> list[str]:
 
 
 def wait_for_check(plan: Plan, *, seconds: float) -> Check:
-    """The same, waiting up to `seconds` for the answer."""
+    """The worker's answer, or a pending one if it doesn't arrive within `seconds`."""
     deadline = time.monotonic() + seconds
     while (check := check_with_worker(plan)).state == "pending" and time.monotonic() < deadline:
         time.sleep(0.1)

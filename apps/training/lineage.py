@@ -1,4 +1,4 @@
-"""Lineage: what was trained on the rows of a version, from the policy a run started from, or with one as its reward.
+"""Lineage: which runs and policies descend from a version's rows, from a base policy, or from a policy used as a reward.
 
 The database walks both directions recursively, so the number of queries doesn't depend on the length of a chain.
 """
@@ -91,7 +91,7 @@ def origins_of(policy: Policy) -> list[Origin]:
 
 
 def origins_of_run(run: Run) -> list[Origin]:
-    """The same for a run, which may not have made a policy yet: its base, then its rewards."""
+    """The ancestors of a run, which may not have made a policy yet: its base, then its rewards."""
     rewards = run.rewards.select_related("policy").order_by("pk")
     base: list[tuple[Policy, RunReward | None]] = [(run.base, None)] if run.base else []
     return _origins([*base, *((reward.policy, reward) for reward in rewards)])
@@ -128,12 +128,12 @@ def _origins(roots: Sequence[tuple[Policy, RunReward | None]]) -> list[Origin]:
 
 
 def learners_from(policy: Policy) -> list[Learner]:
-    """Every run that started from the policy or was rewarded by it, and recursively what was trained from theirs."""
+    """Every run that started from the policy or was rewarded by it, and recursively the runs that descend from their policies."""
     return _learners([], [policy.pk])
 
 
 def learners_from_versions(versions: Collection[UUID]) -> list[Learner]:
-    """Every run trained on the versions, and recursively what was trained from theirs."""
+    """Every run trained on the versions, and recursively the runs that descend from their policies."""
     if not versions:
         return []
     return _learners(list(_runs().filter(version__in=versions).order_by("pk")[:MAX_LINES]), [])

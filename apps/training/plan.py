@@ -221,7 +221,7 @@ def _forbidden(cls: type[TrainingConfig], changes: Mapping[str, Any]) -> list[In
 
 
 def _forbidden_in_terms(config: TrainingConfig) -> list[InvalidField]:
-    """The same for reward terms: paths of weights and addresses of judges follow from the policy that a term names."""
+    """Errors for settings of reward terms that only Retrace may write: weights' paths and judges' addresses follow from the policy that a term names."""
     terms = config.rewards.terms if isinstance(config, OnlineConfig) else ()
     return [
         InvalidField(f"rewards.terms[{index}].{field.path}", f"can’t be set: {field.internal}")
@@ -271,7 +271,7 @@ def _environment_problems(config: TrainingConfig, workspace: Workspace) -> list[
 
 
 def _tracker_problems(config: TrainingConfig) -> list[InvalidField]:
-    """The same for trackers."""
+    """Errors for a tracker that this installation doesn't have."""
     if config.tracker in available_trackers():
         return []
     choices = " or ".join(map(repr, available_trackers()))

@@ -173,4 +173,4 @@ LEARNING_RATES: Mapping[str, tuple[float, float, float]] = {
     Run.Algorithm.RLOO: (3e-4, 2e-5, 1e-6),
     Run.Algorithm.STAR: (2e-3, 1e-4, 1e-5),
 }
-"""For a small model, for adapters, for full weights."""
+"""Learning rates for a small model, for adapters, and for full weights."""

@@ -129,7 +129,7 @@ def _began(run: Run) -> float:
 
 
 def _column(points: Sequence[Point], name: str, is_averaged: bool) -> dict[str, Any]:
-    """For the running totals, the value of the last merged step; for everything else, the mean with the ends of its band."""
+    """A metric's column: for running totals, the value of the last merged step; for everything else, the mean with the ends of its band."""
     rows = [row for row, point in enumerate(points) if name in point.means]
     chosen_points = [points[row] for row in rows]
     values = [point.highs[name] if name in CLOCKS else point.means[name] for point in chosen_points]

@@ -30,7 +30,7 @@ class Probing:
         return Canary(self.probes, policy=token_logprobs(model, self.probes), base=self.base)
 
     def end_merged(self, canary: Canary, model: PreTrainedModel) -> Canary:
-        """The same for a policy trained with 4-bit weights, and the unquantized merged model that is published."""
+        """Add the log-probabilities of the unquantized merged model, which is published if the policy was trained with 4-bit weights."""
         return replace(canary, merged=token_logprobs(model, self.probes))
 
 

@@ -72,7 +72,7 @@ class PairReward(RewardTrainer):
     ) -> Any:
         inputs.pop("completion_mask")
         columns = {name: inputs.pop(name) for name in PAIR_COLUMNS}
-        _, outputs = super().compute_loss(model, inputs, return_outputs=True)  # type: ignore[no-untyped-call]  # for what it measures
+        _, outputs = super().compute_loss(model, inputs, return_outputs=True)  # type: ignore[no-untyped-call]  # it logs the metrics
         chosen, rejected = outputs.logits.squeeze(-1).float().chunk(2)
         loss = weighted_loss(chosen, rejected, columns, self.settings)
         return (loss, outputs) if return_outputs else loss

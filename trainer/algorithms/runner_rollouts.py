@@ -32,7 +32,7 @@ ABSENT = "abandoned"
 
 
 def is_absent(rollout: Trajectory) -> bool:
-    """Whether nobody played it to its end, which isn't the policy's failure."""
+    """Whether no runner played it to its end, which isn't the policy's failure."""
     return not rollout.steps and rollout.outcome.termination == ABSENT
 
 

@@ -52,7 +52,7 @@ def render(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: l
 def render_by_prefixes(
     tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]
 ) -> Rendered:
-    """The same for a template without markers. Raises ValueError if it renders earlier turns differently from last ones."""
+    """Render a chat with a template without markers. Raises ValueError if it renders earlier turns differently from last ones."""
     full = written(tokenizer, messages, tools)
     mask = bytearray(len(full))
     for index, message in enumerate(messages):

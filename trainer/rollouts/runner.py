@@ -58,7 +58,7 @@ class Runner:
         self.done = 0
 
     async def run(self) -> dict[str, Any]:
-        """Play what is left to play. Raises Cancelled, RunFailure."""
+        """Play the remaining episodes. Raises Cancelled, RunFailure."""
         try:
             await self._play_all()
         except BaseExceptionGroup as group:

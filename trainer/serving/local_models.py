@@ -347,7 +347,8 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:  # every second
-            signal.alarm(SILENT_SECONDS)  # without a handler it ends the process, whatever holds the interpreter lock
+            # Without a handler, SIGALRM ends the process even if another thread holds the GIL.
+            signal.alarm(SILENT_SECONDS)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: Any = None) -> None:

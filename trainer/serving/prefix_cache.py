@@ -50,7 +50,7 @@ def from_cache(server: VllmServer, model: str, prompts: Prompts) -> Cached:
 
 
 def _uncached(server: VllmServer, model: str, prompts: Prompts) -> Answers:
-    """With one salt for all, so that their shared prefixes are computed in the same blocks as the cached ones."""
+    """Query without the cache. All queries share one salt, so that their shared prefixes are computed in the same blocks as the cached ones."""
     salt = secrets.token_urlsafe(16)
     return [server.next_tokens(model, prompt, salt=salt) for prompt in prompts]
 

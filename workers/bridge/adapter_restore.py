@@ -16,7 +16,7 @@ from workers.bridge.servers import endpoint_of, servers_of
 
 logger = logging.getLogger(__name__)
 TURN_SECONDS = 60.0
-"""Time of one workspace in a pass, since each of its servers may take half a minute to answer."""
+"""Time limit per workspace in a pass, since each of its servers may take half a minute to answer."""
 
 
 def restore_adapters() -> list[Publication]:

@@ -40,7 +40,7 @@ def config_from(
     files: dict[str, str | None],
     folder: Path,
 ) -> RunConfig:
-    """The same for a run that may not exist yet. Raises ConfigFailure."""
+    """The run.json of a run that may not exist yet. Raises ConfigFailure."""
     shape = config.get("model", {}).get("scratch", {})
     model: dict[str, Any] = (
         {"scratch": shape} if base is None else {"path": model_path(base, folder, workspace_id=workspace_id)}

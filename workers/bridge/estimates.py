@@ -69,7 +69,7 @@ class Estimate:
 
 
 def shape_of_folder(folder: Path) -> ModelShape:
-    """Read from config.json and the headers of the weights. Raises Unreadable, which names what is missing."""
+    """The shape of a folder's model, from config.json and the headers of the weights. Raises Unreadable, which names what is missing."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except OSError:
@@ -83,7 +83,7 @@ def shape_of_folder(folder: Path) -> ModelShape:
 
 
 def shape_of_config(config: dict[str, Any], parameters: int) -> ModelShape:
-    """Read from a decoded config.json; multimodal models keep the decoder's shape in text_config."""
+    """The shape from a decoded config.json; multimodal models keep the decoder's shape in text_config."""
     decoder = config.get("text_config") or config
     hidden = int(decoder.get("hidden_size") or 0)
     return ModelShape(

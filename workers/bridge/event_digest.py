@@ -1,4 +1,4 @@
-"""Condenses the trainer's events for the database: only what is worth a row, in as few rows as possible. Pure."""
+"""Condenses the trainer's events for the database: only those worth storing, in as few rows as possible. Pure."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime

@@ -29,7 +29,7 @@ class Relay:
         return any(name not in self._paths for name in self._mtimes)
 
     def forward(self) -> bool:
-        """Relay what was new at the last look; returns whether anything was."""
+        """Relay what the last scan found; returns whether it found anything."""
         with best_effort(self.batch_id):
             return self._forward()
         return False

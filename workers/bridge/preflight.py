@@ -110,7 +110,7 @@ def _base_of(plan: dict[str, Any]) -> Policy | None:
 def check_feasibility(
     config: TrainingConfig, folder: RunFolder, *, version: Version | None, base: Policy | None
 ) -> Forecast:
-    """The same check on the worker that claimed the run, against its actual capacity; returns the forecast. Raises RunFailure before anything starts."""
+    """Check a claimed run against this worker's actual capacity; returns the forecast. Raises RunFailure before anything starts."""
     shape = model_shape(config.model, folder.path, [])
     capacity = local_capacity()
     if shape is None:

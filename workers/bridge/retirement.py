@@ -26,7 +26,7 @@ from workers.bridge.servers import endpoint_of, servers_of
 
 logger = logging.getLogger(__name__)
 TURN_SECONDS = 60.0
-"""Time of one workspace in a pass, since each of its servers may take half a minute to answer."""
+"""Time limit per workspace in a pass, since each of its servers may take half a minute to answer."""
 
 GRACE_PERIOD = timedelta(minutes=2)
 """Grace period for clients that resolved the alias just before it changed: judges resolve it once a minute."""

@@ -45,7 +45,7 @@ class TrainingJob(ChildJob[Run]):
         self._stopwatch = Stopwatch()
         self._episodes: RunnerEpisodes | None = None
         self._evaluates_every: int | None = None
-        """None if there is no held-out data to evaluate on."""
+        """Steps between evaluations; None if there is no held-out data to evaluate on."""
 
     def prepare(self) -> None:
         self.refresh_pages()

@@ -31,12 +31,12 @@ def _decide(votes: Sequence[TrajectoryVote], minimum_margin: int, steps: int) ->
 
 
 def _not_bad(votes: Sequence[TrajectoryVote], steps: int) -> list[bool]:
-    """For each of the first `steps` steps, whether no label, over all votes, calls it bad."""
+    """For each of the first `steps` steps, whether the sum of its labels over all votes isn't negative."""
     return [sum(vote.labels.get(step, 0) for vote in votes) >= 0 for step in range(steps)]
 
 
 def _right_before(vote: TrajectoryVote, steps: int) -> list[bool]:
-    """The same for one vote. Steps after its first error count as bad unless they were labeled individually."""
+    """For each of the first `steps` steps, whether one vote doesn't call it bad. Steps from its first error on are bad unless labeled individually."""
     error = steps if vote.first_error is None or vote.first_error < 0 else vote.first_error
     return [good and (step < error or step in vote.labels) for step, good in enumerate(_not_bad([vote], steps))]
 

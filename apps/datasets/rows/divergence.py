@@ -37,7 +37,7 @@ class SameTrajectories(Unusable):
 
 
 class NoTurn(Unusable):
-    """Where the trajectories diverge it isn't the agent's turn, or one trajectory is a prefix of the other."""
+    """The trajectories diverge at something other than the agent's turn, or one is a prefix of the other."""
 
 
 class NothingBefore(Unusable):

@@ -110,7 +110,7 @@ def _beliefs(recipe: Recipe, workspace: Workspace) -> Beliefs:
 
 
 def _unfit(pair: Pair) -> Drop | None:
-    """Why this pair can't make a row, whatever its judgments."""
+    """Why this pair can't make a row, regardless of its judgments."""
     if not (pair.first_steps and pair.second_steps):
         return Drop.NO_STEPS
     if pair.task.held_out and pair.task.split == Split.TRAIN:

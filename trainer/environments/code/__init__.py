@@ -53,7 +53,8 @@ class Code(ToolEnvironment):
 
 @lru_cache(maxsize=4096)
 def passed_by(source: str, function: str, tests: str) -> tuple[bool, ...]:
-    """Which hidden tests the source passes; cached, since most steps change nothing and many episodes start the same. The answers aren't cached: they may be large."""
+    """For each hidden test, whether the source passes it. Cached, since most steps change nothing and many episodes start the same; the answers
+    themselves aren't, since they may be large."""
     cases: list[JsonObject] = json.loads(tests)
     results = run_calls(source, function, [test["arguments"] for test in cases]).results
     return tuple(passes(result, test) for result, test in zip(results, cases, strict=True))

@@ -37,7 +37,7 @@ class Search(ToolEnvironment):
         if "corpus" not in task.initial_state or "answer" not in task.success_check:
             raise DataFailure(
                 f"Task {task.key!r} isn't a question to search for.",
-                advice="Its initial_state needs corpus, its success_check needs answer, and pages where reading them are sub-goals.",
+                advice="Its initial_state needs corpus; its success_check needs answer, and pages if reading them counts as subgoals.",
             )
         self.wanted: str = task.success_check["answer"]
         self.pages: list[str] = task.success_check.get("pages", [])
