@@ -116,8 +116,10 @@ class ChangeRoleView(_OneMemberView):
         request=ChangeRoleSerializer,
         responses={
             200: MemberSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
-            409: OpenApiResponse(description="An owner, whom only the page changes, or no member any more."),
+            400: OpenApiResponse(description="Invalid fields."),
+            409: OpenApiResponse(
+                description="The person is an owner, who can only be changed on the page, or is no longer a member."
+            ),
         },
     )
     def post(self, request: Request, membership_id: int) -> Response:
@@ -140,7 +142,9 @@ class RemoveMemberView(_OneMemberView):
         request=None,
         responses={
             200: MemberSerializer,
-            409: OpenApiResponse(description="An owner, whom only the page removes, or no member any more."),
+            409: OpenApiResponse(
+                description="The person is an owner, who can only be removed on the page, or is no longer a member."
+            ),
         },
     )
     def post(self, request: Request, membership_id: int) -> Response:
@@ -171,9 +175,9 @@ class InvitationsView(ListView):
     @extend_schema(
         operation_id="invitations_create",
         summary="Invite somebody",
-        description="Answers with a link, which is shown this once and sent by nobody. An earlier open invitation of the same address ends.",
+        description="Returns a link, which is shown only once and isn't sent by Retrace. Revokes an earlier open invitation for the same address.",
         request=InviteSerializer,
-        responses={201: NewInvitationSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: NewInvitationSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = InviteSerializer(data=request.data)

@@ -72,9 +72,9 @@ class SessionAuthentication(BaseAuthentication):
 
 
 def _check_csrf(request: Request) -> None:
-    check = CSRFCheck(lambda _: None)  # type: ignore[arg-type]  # nothing answers after it
+    check = CSRFCheck(lambda _: None)  # type: ignore[arg-type]  # the response isn't used
     check.process_request(request._request)
-    if reason := check.process_view(request._request, None, (), {}):  # type: ignore[arg-type]  # it asks the view for nothing
+    if reason := check.process_view(request._request, None, (), {}):  # type: ignore[arg-type]  # only decorators of the view are read, and None has none
         raise PermissionDenied(
             f"The CSRF token is missing or belongs to another session ({reason}). Reload the page, or send a token."
         )
@@ -131,7 +131,7 @@ class RecentSignIn(BasePermission):
 
 
 class AgentRateThrottle(BaseThrottle):
-    """For automated requests by agents and runners: many, and cheap."""
+    """Throttles automated requests by agents and runners, which are many and cheap."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         limit = Limit("agents", tries=settings.API_AGENT_RATE, seconds=60)

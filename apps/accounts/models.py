@@ -40,7 +40,7 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, *, email: str, password: str | None = None, **fields: Any) -> User:
-        """For `manage.py createsuperuser`."""
+        """Create a superuser, for `manage.py createsuperuser`."""
         return self.create_user(email=email, password=password, is_staff=True, is_superuser=True, **fields)
 
     def get_by_natural_key(self, username: str | None) -> User:
@@ -81,12 +81,12 @@ class User(AbstractUser):
 
     @property
     def may_found(self) -> bool:
-        """Whether they may create workspaces, and so train and publish: not people who only label, or were removed everywhere."""
+        """Whether they may create workspaces, and so train and publish: researchers and owners of any workspace, and superusers."""
         return self.is_superuser or any(membership.is_researcher for membership in self.own_memberships)
 
     @cached_property
     def own_memberships(self) -> list[Membership]:
-        """The oldest first, each with its workspace."""
+        """Their memberships, the oldest first, each with its workspace."""
         return list(Membership.objects.of(self.pk))
 
 

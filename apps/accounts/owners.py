@@ -1,4 +1,4 @@
-"""What only owners may do to the members of a workspace, decided under its lock."""
+"""Restricts changes of a workspace's members to owners, decided under the workspace's lock."""
 
 from uuid import UUID
 
@@ -6,13 +6,13 @@ from apps.accounts.models import Membership, Role, User, Workspace
 
 
 class NotOwner(Exception):
-    """Whoever asks is no owner any more."""
+    """The person who makes the request is no longer an owner."""
 
 
 def lock_as_owner(workspace_id: UUID, by: User) -> None:
     """Serialize changes of a workspace's members. Raises NotOwner.
 
-    The request may have waited for the lock while its sender was removed, or made less than an owner.
+    The request may have waited for the lock while its sender was removed or demoted.
     """
     lock(workspace_id)
     if not Membership.objects.filter(workspace=workspace_id, user=by, role=Role.OWNER).exists():

@@ -67,7 +67,7 @@ def needs_recent_sign_in(action: str) -> Callable[[View[P]], View[P]]:
             return response if response is not None else view(request, *args, **kwargs)
 
         update_wrapper(guarded, view)
-        guarded.needs_recent_sign_in = action  # type: ignore[attr-defined]  # read by the test that goes over all addresses
+        guarded.needs_recent_sign_in = action  # type: ignore[attr-defined]  # read by the test of all addresses
         return guarded
 
     return guard

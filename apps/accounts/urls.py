@@ -1,4 +1,4 @@
-"""The addresses of people and workspaces."""
+"""URLs of people and workspaces."""
 
 from django.urls import path
 

@@ -133,7 +133,7 @@ class ExperimentsView(ListView):
         summary="Start a blind comparison of two policies",
         description="Both attempt the same held-out tasks, drawn by a fresh seed, have attempted them already, or attempt them in sessions of a traffic split (`trajectories`); people then judge the pairs blind.",
         request=StartSerializer,
-        responses={201: ExperimentSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: ExperimentSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         serializer = StartSerializer(data=request.data)

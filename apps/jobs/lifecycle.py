@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 BATCH_SIZE = 100
 DEFAULT_LANES = ("imports", "versions", "upkeep")
-"""Lanes of the worker queue `default`."""
+"""Lanes that share the worker queue `default`."""
 DEFAULT_AT_ONCE = 2
 """Maximum number of these lanes in which a workspace has a running job at a time. Filling and measuring its queues also takes workers there, and one
 of the four must remain for other workspaces."""

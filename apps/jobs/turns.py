@@ -38,7 +38,7 @@ def job_in_turn(worker_queue: str) -> Job | None:
 
 
 def record_turn(job: Job) -> None:
-    """Note that the job's workspace has just had its turn."""
+    """Record that the job's workspace has just had its turn."""
     if takes_turns(job):
         worker_queue = kind_of_job(job).turns_at
         turns = {_key(worker_queue, job.workspace_id): time.time(), f"turn:{worker_queue}": _priority(job)}

@@ -119,7 +119,7 @@ def _route(job: Job) -> Route:
 
 
 def _number_ahead(job: Job, route: Route) -> int:
-    """How many waiting jobs are going to be claimed before this one."""
+    """How many waiting jobs will be claimed before this one."""
     waiting = [
         other for kind in kinds() for other in _waiting(kind) if _route(other).worker_queue == route.worker_queue
     ]

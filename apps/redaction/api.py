@@ -76,7 +76,7 @@ class RulesView(ListView):
         operation_id="redaction_rules_create",
         summary="Replace what a detector finds, or a pattern matches, before anything is stored",
         request=NewRedactionRuleSerializer,
-        responses={201: RedactionRuleSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: RedactionRuleSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = NewRedactionRuleSerializer(data=request.data)
@@ -99,7 +99,7 @@ class TestView(MemberView):
         operation_id="redaction_rules_test",
         summary="Apply the rules, or only a pattern, to a sample, which isn't stored",
         request=RedactionSampleSerializer,
-        responses={200: RedactionTriedSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={200: RedactionTriedSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = RedactionSampleSerializer(data=request.data)

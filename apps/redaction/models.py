@@ -11,7 +11,7 @@ from apps.accounts.models import Role, User, Workspace, WorkspaceModel, Workspac
 
 
 class RuleVersion(models.Model):
-    """Counts the changes of a workspace's rules, so that processes know when to reload them. No row means that there has never been a rule."""
+    """Counts changes to a workspace's rules, so that processes know when to reload them. Without a row, there has never been a rule."""
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, primary_key=True, related_name="+")
     number = models.PositiveIntegerField(default=0)

@@ -86,7 +86,7 @@ class RemovalsView(_TargetView, ListView):
         request=TargetSerializer,
         responses={
             202: RemovalSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="Something depends on it; the first ten are listed."),
         },
     )
@@ -107,7 +107,7 @@ class PreviewView(_TargetView):
         operation_id="deletions_preview",
         summary="Preview what a deletion would remove, or what prevents it",
         request=TargetSerializer,
-        responses={200: OutlookSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={200: OutlookSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         _, target = self.target(request)
@@ -151,7 +151,7 @@ class PreviewedRuleSerializer(RetentionRuleSerializer):
 class NewRuleSerializer(RequestSerializer):
     """A source that has trajectories, and how long they're kept."""
 
-    source = serializers.CharField(max_length=50)  # type: ignore[assignment]  # an attribute of every field is called so
+    source = serializers.CharField(max_length=50)  # type: ignore[assignment]  # every field has an attribute of this name
     days = serializers.IntegerField(min_value=1, max_value=MAX_DAYS)
 
 
@@ -181,7 +181,7 @@ class RetentionRulesView(ListView):
         operation_id="retention_rules_create",
         summary="Create a retention rule, turned off",
         request=NewRuleSerializer,
-        responses={201: PreviewedRuleSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: PreviewedRuleSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         serializer = NewRuleSerializer(data=request.data)
@@ -221,7 +221,7 @@ class ChangeRuleView(_OneRuleView):
         operation_id="retention_rules_change",
         summary="Change a retention rule, turn it on or off",
         request=ChangeRuleSerializer,
-        responses={200: PreviewedRuleSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={200: PreviewedRuleSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, rule_id: UUID) -> Response:
         rule, serializer = self.find(rule_id), ChangeRuleSerializer(data=request.data)

@@ -226,7 +226,7 @@ def _forget_files(batches: Sequence[UUID]) -> None:
 
 
 def _delete_afterward(name: str) -> None:
-    # Not a partial: Django names whatever fails after a commit, and a partial has no name, so what comes after it would be left undone.
+    # Not a partial: Django logs the name of a callback that fails after a commit. A partial has none, so later callbacks would be skipped.
     transaction.on_commit(lambda: default_storage.delete(name), robust=True)
 
 

@@ -10,7 +10,7 @@ from apps.jobs.models import Job, JobQuerySet, JobState
 
 
 class RemovalQuerySet(JobQuerySet["Removal"]):
-    """Names the deletions that are waiting, held by a worker, or orphaned."""
+    """Typed queryset of deletions."""
 
 
 class Removal(Job):

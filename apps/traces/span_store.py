@@ -156,7 +156,7 @@ def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str
     with connection.cursor() as cursor:
         cursor.execute(INCOMING)
         cursor.execute("TRUNCATE incoming_span")
-        # Django does not know `copy`, so its errors must be turned into Django's by hand.
+        # Django doesn't wrap `copy`, so its errors have to be converted explicitly.
         with connection.wrap_database_errors, cursor.copy(COPY_SPANS) as copy:
             copy.set_types(COLUMN_TYPES)
             for span in spans:

@@ -49,7 +49,7 @@ class Chat(NamedTuple):
 def settle_due() -> None:
     """Make trajectories from traces that have ended or count as complete. A trace that can't be converted records why.
 
-    One worker at a time does a workspace's: late spans make a large trace due again and again, which would take all workers.
+    One worker at a time does those of a workspace: late spans make a large trace due again and again, which would occupy all workers.
     """
     for workspace_id in list(Trace.objects.due_at(now()).order_by().values_list("workspace", flat=True).distinct()):
         with one_at_a_time(f"traces.settle:{workspace_id}", seconds=120) as is_acquired:

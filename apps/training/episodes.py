@@ -36,9 +36,9 @@ from apps.trajectories.models import RolloutBatch
 from contract.episodes import Batch, PlayedEpisode
 
 MAX_LOSSES = 3
-"""Times an episode may be lost before it's no longer leased: whatever crashes its runners isn't the policy's doing."""
+"""Times an episode may be lost before it's no longer leased: whatever crashes its runners isn't the policy's fault."""
 LEASED = ("session", "losses")
-"""What a lease changes."""
+"""Columns that a lease changes."""
 KEPT_BATCHES = 2
 """Batches kept per run, with their sessions: the open one and the previous one, so that late runners are still told it's over."""
 

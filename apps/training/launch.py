@@ -33,7 +33,7 @@ CHECK_TASK = "preflight.check"
 ASKED_SECONDS = 20
 """Lifetime of a question to the workers. If it isn't answered within this time, it expires and is asked again."""
 MAX_ASKED = 2
-"""Unanswered questions of a workspace. A worker may wait for the hub, and workers of the `default` queue do everything else, too."""
+"""Maximum number of unanswered questions per workspace. A worker may wait for the hub, and the workers of `default` have other tasks."""
 ANSWER_SECONDS = 120
 """Answers expire soon, since folders and free memory change."""
 

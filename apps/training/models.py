@@ -18,7 +18,7 @@ from apps.trajectories.models import RolloutBatch
 
 
 class RunQuerySet(JobQuerySet["Run"]):
-    """Names the runs that are waiting, held by a worker, or orphaned."""
+    """Typed queryset of runs."""
 
 
 class Run(Job):

@@ -116,7 +116,7 @@ class WebhooksView(ListView):
         summary="Send events to a server, an e-mail address, or Slack",
         description="Messages to servers are signed according to Standard Webhooks. The signing secret is shown only once.",
         request=RegisterWebhookSerializer,
-        responses={201: NewWebhookSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: NewWebhookSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = RegisterWebhookSerializer(data=request.data)
@@ -155,7 +155,7 @@ class ChangeWebhookView(_OneWebhookView):
         operation_id="webhooks_change",
         summary="Change a webhook's name or events, or turn it on or off",
         request=WebhookChangeSerializer,
-        responses={200: WebhookSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={200: WebhookSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
         destination, form = self.find(webhook_id), WebhookChangeSerializer(data=request.data)

@@ -25,7 +25,7 @@ MAX_NAME_LENGTH = 200
 def announce(event: EventType, *, workspace_id: UUID, name: str, page: str, **data: Any) -> None:
     """Notify the destinations of a workspace of an event on the thing called `name`, whose page is at the path `page`.
 
-    Call it in the transaction of the change. `facts`: a few JSON values, such as ids; never a thing's content, which
+    Call it in the transaction of the change. `data`: a few JSON values, such as ids; never a thing's content, which
     receivers read over REST with permissions of their own.
     """
     subscribed = Destination.objects.on().filter(workspace=workspace_id, events__contains=[event.value])

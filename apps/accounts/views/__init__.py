@@ -1,1 +1,1 @@
-"""The pages of people and workspaces, one module a page."""
+"""Pages of people and workspaces, one module per page."""

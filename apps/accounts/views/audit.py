@@ -1,4 +1,4 @@
-"""Settings, audit: who did what, newest first."""
+"""Settings page of the audit log: who did what, newest first."""
 
 from django.http import HttpResponse
 from django.shortcuts import render

@@ -1,4 +1,4 @@
-"""Settings, members: members, roles, and invitations. Owners can change them, researchers can view them."""
+"""Settings page of members, roles, and invitations. Owners can change them, researchers can view them."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Settings, API tokens."""
+"""Settings page of API tokens."""
 
 from typing import Any
 from uuid import UUID

@@ -77,7 +77,7 @@ class PoliciesView(ListView):
         summary="Register a model, a script, or a served model",
         description="`kind` determines which fields are used; the others are ignored. A served model's server becomes an endpoint.",
         request=NewPolicySerializer,
-        responses={201: PolicySerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: PolicySerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         serializer = NewPolicySerializer(data=request.data)
@@ -207,7 +207,7 @@ class RollBackChampionView(MemberView):
         request=RollBackChampionSerializer,
         responses={
             201: ChampionSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="There is no previous champion."),
         },
     )

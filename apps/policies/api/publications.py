@@ -84,7 +84,7 @@ class PublicationsView(ListView):
         summary="Publish a policy",
         description="A worker carries it out. The publication is live once the canary has proven that the server answers with this policy.",
         request=PublishSerializer,
-        responses={202: PublicationSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={202: PublicationSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, policy_id: UUID) -> Response:
         policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)

@@ -109,7 +109,7 @@ class RolloutsView(ListView):
         operation_id="rollouts_create",
         summary="Let a policy attempt tasks",
         request=StartRolloutsSerializer,
-        responses={201: RolloutsSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: RolloutsSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         serializer = StartRolloutsSerializer(data=request.data)

@@ -155,7 +155,7 @@ class RunsView(ListView):
         summary="Launch a training run",
         description="Checked before anything is queued; a refusal names the field to change.",
         request=LaunchSerializer,
-        responses={201: RunSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: RunSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         serializer = LaunchSerializer(data=request.data)
