@@ -1,1 +1,1 @@
-"""The first page: what waits for a person, and for a researcher the whole loop at a glance."""
+"""The home page: what waits for a person and, for researchers, the whole loop at a glance."""

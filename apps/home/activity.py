@@ -1,4 +1,4 @@
-"""Recent activity lately, anywhere in the loop, newest first."""
+"""Recent activity anywhere in the loop, newest first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Move:
-    """Something that came to an end, in a sentence."""
+    """Something that started or ended, as a sentence."""
 
     at: datetime
     icon: str
@@ -34,7 +34,7 @@ class Move:
 
 
 def moves(member: Membership) -> list[Move]:
-    """The latest of all kinds, merged by time. Each kind is filtered by its time: the casts below only say so to mypy."""
+    """The latest events of all kinds, merged by time. The queries leave out rows without a time; the casts below tell mypy so."""
     all_moves = chain(
         _imports(member), _queues(member), _versions(member), _runs(member), _promotions(member), _experiments(member)
     )
@@ -44,7 +44,7 @@ def moves(member: Membership) -> list[Move]:
 def _imports(member: Membership) -> Iterator[Move]:
     done = ImportBatch.objects.visible_to(member).filter(state=JobState.DONE, finished_at__isnull=False)
     for batch in done.order_by("-pk")[:EACH]:
-        sentence = f"{batch.filename} brought {count(batch.trajectory_count)} trajector{pluralize(batch.trajectory_count, 'y,ies')}"
+        sentence = f"{batch.filename}: {count(batch.trajectory_count)} trajector{pluralize(batch.trajectory_count, 'y,ies')} imported"
         yield Move(
             cast("datetime", batch.finished_at), "import", sentence, reverse("trajectories:import", args=[batch.pk])
         )

@@ -1,4 +1,4 @@
-"""What waits for somebody who labels, and how far they are. Read from counters; nothing is counted anew."""
+"""An annotator's pending work and progress. Read from counters, so nothing is counted here."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,28 +29,28 @@ class Waiting:
     golds_by_me: int
     judged_by_all: int
     elsewhere: int
-    """Items that are for others only."""
+    """Items assigned to other people only."""
     seconds_each: float | None
-    """What this person needs for one judgment here, so far; None before their first."""
+    """This person's mean time per judgment here; None before their first."""
 
     @property
     def url(self) -> str:
-        """Where one judges."""
+        """The URL of its desk."""
         return reverse("annotation:desk", args=[self.queue.pk])
 
     @property
     def answered_by_me(self) -> int:
-        """With gold items, which no number here tells from the others."""
+        """Includes gold items, which no number shown here distinguishes from others."""
         return self.judged_by_me + self.golds_by_me
 
     @property
     def all_for_me(self) -> int:
-        """What I judged, and what is left for me."""
+        """What I've judged, plus what is left for me."""
         return self.answered_by_me + self.left_for_me
 
     @property
     def left_for_me(self) -> int:
-        """The most that I can still judge."""
+        """Upper bound of the items that I can still judge."""
         return left_for(self.queue, self.judged_by_all, self.judged_by_me, self.golds_by_me, self.elsewhere)
 
     @property
@@ -61,28 +61,28 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Pace:
-    """What one person has done in a workspace."""
+    """The work of one person in a workspace."""
 
     judged: int
-    """With gold items, as in what follows."""
+    """Includes gold items, as do the other figures."""
     lately: int
-    """Of those, in the last 24 hours."""
+    """Judgments in the last 24 hours."""
     seconds_each: float | None
 
 
 @dataclass(frozen=True)
 class Review:
-    """Disputed items that nobody decided."""
+    """Disputed items without a decision."""
 
     queue: Queue
-    """The one that has most of them."""
+    """The queue with the most of them."""
     items: int
     others: int
-    """In other queues."""
+    """Disputed items in other queues."""
 
 
 def review_for(member: Membership) -> Review | None:
-    """What waits for a reviewer; None where nothing does."""
+    """Pending work of a reviewer; None if there is none."""
     disputed = undecided().filter(queue__in=Queue.objects.visible_to(member))
     counts = dict(disputed.order_by().values_list("queue").annotate(Count("pk")))
     if not counts:
@@ -92,12 +92,12 @@ def review_for(member: Membership) -> Review | None:
 
 
 def mentions_of(member: Membership) -> list[Mention]:
-    """Unread ones, newest first."""
+    """Unread mentions, newest first."""
     return list(unread_mentions(member).order_by("-pk")[:SHOWN])
 
 
 def pace_of(member: Membership) -> Pace:
-    """From the person's desks, and the judgments of one day."""
+    """Read from the person's desks, and their judgments of one day."""
     by_member = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
     done = Desk.objects.filter(**by_member).aggregate(judged=Sum("judged"), golds=Sum("golds"), seconds=Sum("seconds"))
     lately = sum(_recent_count(kind.model.objects, by_member) for kind in KINDS.values())
@@ -106,14 +106,14 @@ def pace_of(member: Membership) -> Pace:
 
 
 def _recent_count(judgments: Any, by_member: dict[str, Any]) -> int:
-    """Those of training items are not counted anywhere."""
+    """Leaves out judgments of onboarding items, which aren't counted anywhere."""
     valid = judgments.valid().filter(**by_member, pk__gte=first_id_at(now() - timedelta(hours=24)))
     count: int = valid.exclude(item__purpose=Item.Purpose.ONBOARDING).count()
     return count
 
 
 def waiting_for(member: Membership) -> list[Waiting]:
-    """Open queues: what this person has begun, then what they have not, then what has nothing left for them; each newest first."""
+    """Open queues: those that this person has begun, then those they haven't, then those with nothing left for them; each newest first."""
     queues = list(Queue.objects.visible_to(member).open().order_by("-pk")[:SHOWN])
     desks = Desk.objects.filter(queue__in=queues)
     totals = dict(desks.order_by().values_list("queue").annotate(Sum("judged")))

@@ -1,4 +1,4 @@
-"""The one thing that needs a researcher now: the first of a list of questions whose answer is yes."""
+"""The most important decision for a researcher now: the first in a list of conditions that holds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ from apps.trajectories.models import ImportBatch, Trajectory
 from apps.webhooks.models import Destination
 
 RECENT = timedelta(days=3)
-"""A failure older than this was seen, or nobody wants to know."""
+"""Older failures have been seen, or don't matter any more."""
 DECIDED_WITHIN = timedelta(days=7)
-"""After that, who wanted the winner would have promoted it."""
+"""After this time, anybody who wanted to promote the winner would have done so."""
 LOOKED_AT = 20
-"""How many of the newest rows each question looks at."""
+"""How many of the newest rows each condition examines."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What needs somebody, why, and where to do it."""
+    """What needs attention, why, and where to act."""
 
     title: str
     reason: str
@@ -40,12 +40,12 @@ class Decision:
 
 
 def decision_for(member: Membership) -> Decision | None:
-    """The most pressing decision, or None when the loop turns by itself."""
+    """The most pressing decision; None if nothing needs attention."""
     return next((decision for question in QUESTIONS if (decision := question(member))), None)
 
 
 def _experiment_decided(member: Membership) -> Decision | None:
-    """An experiment found the challenger better, and the winner was not promoted since."""
+    """An experiment found the challenger better, and the winner hasn't been promoted since."""
     ended = (
         Experiment.objects.visible_to(member)
         .filter(state=Experiment.State.STOPPED, stopped_at__gte=now() - DECIDED_WITHIN)
@@ -71,7 +71,7 @@ def _experiment_decided(member: Membership) -> Decision | None:
 
 
 def _run_failed(member: Membership) -> Decision | None:
-    """A run failed lately and nothing was launched since."""
+    """A run failed recently, and nothing has been launched since."""
     latest = Run.objects.visible_to(member).order_by("-pk").first()
     if latest is None or latest.state != Run.State.FAILED or latest.created_at < now() - RECENT:
         return None
@@ -82,7 +82,7 @@ def _run_failed(member: Membership) -> Decision | None:
 
 
 def _import_failed(member: Membership) -> Decision | None:
-    """The latest import stopped half-way."""
+    """The latest import stopped before its end."""
     latest = ImportBatch.objects.visible_to(member).order_by("-pk").first()
     if latest is None or latest.state != JobState.FAILED or latest.created_at < now() - RECENT:
         return None
@@ -92,7 +92,7 @@ def _import_failed(member: Membership) -> Decision | None:
 
 
 def _webhook_off(member: Membership) -> Decision | None:
-    """Retrace turned a webhook off, and nobody turned it on again or removed it."""
+    """Retrace turned a webhook off, and nobody has turned it on again or removed it."""
     turned_off = Destination.objects.visible_to(member).filter(is_on=False).exclude(off_reason="")
     latest = turned_off.order_by("-pk").first()
     if latest is None:
@@ -102,7 +102,7 @@ def _webhook_off(member: Membership) -> Decision | None:
 
 
 def _queue_judged(member: Membership) -> Decision | None:
-    """A queue has all the judgments it asked for, and no version was made of them."""
+    """A queue has all the judgments it asked for, and no version contains them."""
     free = Item.objects.filter(queue=OuterRef("pk"), purpose=Item.Purpose.WORK, taken__lt=F("overlap"))
     in_hand = Assignment.objects.filter(queue=OuterRef("pk"), state=Assignment.State.OPEN)
     judged = Preference.objects.valid().filter(queue=OuterRef("pk"))
@@ -130,7 +130,7 @@ def _queues_in_versions(member: Membership) -> set[str]:
 
 
 def _version_untrained(member: Membership) -> Decision | None:
-    """The newest frozen version has not been trained on."""
+    """The newest frozen version hasn't been trained on."""
     latest = Version.objects.visible_to(member).frozen().select_related("dataset").order_by("-pk").first()
     if latest is None or latest.runs.exists():
         return None
@@ -143,7 +143,7 @@ def _version_untrained(member: Membership) -> Decision | None:
 
 
 def _policy_uncompared(member: Membership) -> Decision | None:
-    """The newest policy that a trajectory made was never compared with another."""
+    """The newest policy made by training was never compared with another."""
     trained = Policy.objects.visible_to(member).filter(kind=Policy.Kind.MODEL, archived_at=None, made_by__isnull=False)
     latest = trained.select_related("base").order_by("-pk").first()
     if latest is None or _was_compared(latest.pk, member):
@@ -169,7 +169,7 @@ def _was_compared(policy: UUID, member: Membership) -> bool:
 
 
 def _nothing_to_judge(member: Membership) -> Decision | None:
-    """There are trajectories and no queue was ever made of them."""
+    """There are trajectories, but no queue was ever created."""
     if Queue.objects.visible_to(member).exists() or not Trajectory.objects.visible_to(member).exists():
         return None
     return Decision(
@@ -181,7 +181,7 @@ def _nothing_to_judge(member: Membership) -> Decision | None:
 
 
 def _no_data(member: Membership) -> Decision | None:
-    """A new workspace."""
+    """The workspace has no data yet."""
     if Trajectory.objects.visible_to(member).exists() or ImportBatch.objects.visible_to(member).exists():
         return None
     return Decision(

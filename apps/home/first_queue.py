@@ -1,4 +1,4 @@
-"""A small queue to label right away: of the workspace's own trajectories, or of sample ones where it has none."""
+"""Creates a small queue to label right away: of the workspace's own trajectories or, if it has none, of sample ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from contract.trajectory import Trajectory as TrajectoryRecord
 
 MAX_ITEMS = 10
 LOOKED_AT = 400
-"""How many of the newest trajectories pairs are looked for among."""
+"""How many of the newest trajectories are searched for pairs."""
 NAME = "First labels"
-"""Annotators see it."""
+"""Visible to annotators."""
 SAMPLE = Path(__file__).with_name("sample_trajectories.jsonl.gz")
-"""Ten office tasks, each attempted by two scripts of different quality; one trajectory a line, in Retrace's own form."""
+"""Ten office tasks, each attempted by two scripts of different quality; one trajectory per line, in Retrace's rich form."""
 GUIDELINES = """\
 Which of the two would you rather have working for you?
 
@@ -37,9 +37,9 @@ Which of the two would you rather have working for you?
 
 @transaction.atomic
 def first_queue(*, member: Membership) -> Queue:
-    """The queue, made where there is none with that name that is open still. Pairs where trajectories share a task, else single ones to rate."""
+    """The open queue with that name, created if there is none: of pairs if trajectories share a task, otherwise of single ones to rate."""
     workspace = member.workspace
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # pressed twice, it is one queue
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # a double click creates only one queue
     before = Queue.objects.filter(workspace=workspace, name=NAME).open().order_by("-pk").first()
     if before is not None:
         return before
@@ -56,7 +56,7 @@ def first_queue(*, member: Membership) -> Queue:
 
 
 def _pairs_among(workspace: Workspace, selection: Selection) -> list[Pair]:
-    """One pair of each task, of those first whose trajectories ended differently: they teach the most."""
+    """One pair per task, preferably of trajectories that ended differently, which teach the most."""
     tasks = list(
         candidates_by_task(workspace, selection, Pairing(different_outcomes=True), after=None, tasks=LOOKED_AT)
     )

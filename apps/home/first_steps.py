@@ -1,4 +1,4 @@
-"""The first time around the loop: what this workspace has done of it, and the one thing that is next."""
+"""The first round of the loop: what this workspace has done of it, and the next step."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from apps.home.glance import Station
 
 @dataclass(frozen=True)
 class FirstStep:
-    """A step of the loop, with what the workspace has of it."""
+    """A step of the loop, and what the workspace has for it."""
 
     title: str
     reason: str
     action: str
     url: str
-    """Empty where the page's first offer leads there already."""
+    """Empty if the page's first suggestion links there already."""
     is_form: bool
-    """What the button does is a change, so it is posted."""
+    """Whether the button changes something, so that it must be posted."""
     done: str
-    """What there is already; empty where nothing is."""
+    """What exists already; empty if nothing does."""
     now: str
-    """What is on its way there, or how far it is; may be empty."""
+    """What is in progress, and how far; may be empty."""
     is_next: bool
 
 
@@ -39,7 +39,7 @@ WORDS: Mapping[str, tuple[str, str, str, str]] = {
     ),
     "annotation": (
         "Judge them",
-        "Say of a few which one is better, or choose trajectories from the list and make a queue of them.",
+        "Say which of two is better, or choose trajectories from the list and create a queue of them.",
         "Try labeling",
         "try_labeling",
     ),
@@ -62,7 +62,7 @@ WORDS: Mapping[str, tuple[str, str, str, str]] = {
         "arena:new",
     ),
 }
-"""By the app of a station: title, reason, what its button says, and where that leads."""
+"""By the station's app: title, reason, label of the button, and URL name."""
 
 ONE = {
     "trajectories": "trajectory",
@@ -71,11 +71,11 @@ ONE = {
     "training": "training run",
     "arena": "experiment",
 }
-"""What a station's name is of one."""
+"""The singular of a station's noun."""
 
 
 def first_steps(stations: Sequence[Station], *, to_label: Queue | None, decision: Decision | None) -> list[FirstStep]:
-    """In order; empty once each was taken. to_label: a queue with work for whoever looks. decision: what the page offers first."""
+    """The steps in order; empty once all are done. to_label: a queue with work for this member. decision: the page's first suggestion."""
     stations_by_app = {station.app: station for station in stations if station.app in WORDS}
     missing = [app for app in WORDS if not _is_done(stations_by_app[app])]
     if not missing:

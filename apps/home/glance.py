@@ -1,4 +1,4 @@
-"""The loop at a glance: what there is at each station, what moved in the last day, what is on its way."""
+"""The loop at a glance: what each station has, what changed in the last day, and what is in progress."""
 
 import json
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from apps.trajectories.models import ImportBatch, RolloutBatch, Trajectory
 
 @dataclass(frozen=True)
 class EstimatedCount:
-    """A count: exact while it is small, else the planner's estimate, which says "about"."""
+    """A count: exact if it's small, otherwise the planner's estimate, displayed with "about"."""
 
     number: int
     exact: bool
@@ -42,36 +42,36 @@ class EstimatedCount:
 
 
 def estimated_count(rows: QuerySet[Any], *, cap: int = 10_000) -> EstimatedCount:
-    """Count `rows` up to `cap`; beyond that ask PostgreSQL's planner, which knows from its statistics."""
+    """Count `rows` up to `cap`; above that, use the estimate of PostgreSQL's planner."""
     keys = rows.order_by().values("pk")
     count = keys[: cap + 1].count()
     if count <= cap:
         return EstimatedCount(count, exact=True)
     plan = json.loads(keys.explain(format="json"))
-    # Statistics may lag behind; what was counted is certain.
+    # Statistics may lag behind; the number counted is a lower bound.
     return EstimatedCount(max(int(plan[0]["Plan"]["Plan Rows"]), count), exact=False)
 
 
 RECENT = timedelta(hours=24)
 NAMED = 2
-"""How many champions a station names before it only counts them."""
+"""How many champions a station names; the others are only counted."""
 
 
 @dataclass(frozen=True)
 class Station:
-    """A place of the loop."""
+    """A stage of the loop."""
 
     name: str
     app: str
-    """Whose pages show it: the navigation knows their address."""
+    """The app with its pages; the navigation has their URL."""
     there: EstimatedCount
     fresh: EstimatedCount
-    """Of those, made in the last 24 hours."""
+    """How many of those were created in the last 24 hours."""
     now: str
-    """What is on its way, or what matters most of what is there; may be empty."""
+    """What is in progress, or the most important of what exists; may be empty."""
     is_active: bool = False
     has_result: bool = True
-    """False where all that is there is on its way, or came to nothing."""
+    """False if everything is in progress, or failed."""
 
 
 def stations(member: Membership) -> list[Station]:

@@ -1,4 +1,4 @@
-"""The first page."""
+"""URLs of the home page."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The home pages: one for those who label, one for those who run the loop; and what a new workspace is offered there."""
+"""The home pages: one for annotators, one for those who run the loop, and the suggestions for a new workspace."""
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -46,7 +46,7 @@ def _loop(request: HtmxRequest) -> HttpResponse:
     waiting = [row for row in waiting_for(request.member) if row.left_for_me]
     context = {
         "stations": [(station, urls.get(station.app, "")) for station in loop_stations],
-        # The offers of an empty workspace say what its first decision would, and more.
+        # An empty workspace's suggestions include its first decision.
         "decision": None if is_empty and decision and decision.url == reverse("trajectories:imports") else decision,
         "is_empty": is_empty,
         "steps": first_steps(loop_stations, to_label=waiting[0].queue if waiting else None, decision=decision),
@@ -60,6 +60,6 @@ def _loop(request: HtmxRequest) -> HttpResponse:
 @require_POST
 @at_least(Role.RESEARCHER)
 def start_labeling(request: HtmxRequest) -> HttpResponse:
-    """A small queue, and its desk."""
+    """Create a small queue and open its desk."""
     queue = first_queue(member=request.member)
     return redirect("annotation:desk", queue.pk)

@@ -11,15 +11,15 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize(
-    ("brought", "words"), [(1, "runs.json brought 1 trajectory"), (2, "runs.json brought 2 trajectories")]
+    ("imported", "words"), [(1, "runs.json: 1 trajectory imported"), (2, "runs.json: 2 trajectories imported")]
 )
-def test_what_an_import_brought_is_counted_in_words(brought, words):
+def test_an_imports_trajectories_are_counted_in_words(imported, words):
     member = factories.member(Role.RESEARCHER)
     ImportBatch.objects.create(
         workspace=member.workspace,
         filename="runs.json",
         state=JobState.DONE,
-        trajectory_count=brought,
+        trajectory_count=imported,
         finished_at=now(),
     )
     assert [move.sentence for move in moves(member)] == [words]
