@@ -78,7 +78,7 @@ class ExportsView(ListView):
         summary="Export everything in the workspace as one archive",
         description="A worker writes it. While one is being written, that one is the answer.",
         request=NewExportSerializer,
-        responses={202: ExportSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={202: ExportSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         serializer = NewExportSerializer(data=request.data)
@@ -112,7 +112,7 @@ class ArchiveView(_OneExportView):
         summary="Download the archive of an export; ranges are supported",
         responses={
             (200, "application/zip"): OpenApiTypes.BINARY,
-            409: OpenApiResponse(description="There is no archive: not yet, or not any more."),
+            409: OpenApiResponse(description="There is no archive: it isn't written yet, or it was deleted."),
         },
     )
     def get(self, request: Request, export_id: UUID) -> HttpResponseBase:
@@ -151,7 +151,7 @@ class PersonSerializer(serializers.Serializer[Any]):
 class WorkspaceImportSerializer(serializers.ModelSerializer[Import]):
     """The import of an archive into the workspace."""
 
-    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Rows of each table that came in.")
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Number of imported rows of each table.")
     people = PersonSerializer(many=True, help_text="People in the archive, whom you may want to invite.")
     error = serializers.CharField(help_text="Why nothing was imported.")
 
@@ -190,7 +190,7 @@ class WorkspaceImportsView(ListView):
         responses={
             202: WorkspaceImportSerializer,
             409: OpenApiResponse(description="The workspace has content, or an archive is being imported into it."),
-            413: OpenApiResponse(description="The archive is larger than this server takes."),
+            413: OpenApiResponse(description="The archive is larger than this server accepts."),
             507: OpenApiResponse(description="The server's disk is full; nothing was kept."),
         },
     )

@@ -1,6 +1,6 @@
-"""Reads an archive that anybody may have made: every size, name, and hash is checked before a row of it is used.
+"""Reads an untrusted archive: every size, name, and hash is checked before any of its rows is used.
 
-No member's name is ever used as a path, and no more than a batch of rows of bounded size is in memory at once.
+No member's name is used as a path, and at most one batch of rows, of bounded size, is in memory at a time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from contract import jsontext
 MAX_MEMBERS: Final = 100_000
 MAX_MANIFEST_BYTES: Final = 32 << 20
 MAX_ROW_BYTES: Final = 64 << 20
-"""Of a table. Lines of trajectories may be as long as in an import of a file."""
+"""Maximum length of a table's line. Lines of trajectories may be as long as in an import of a file."""
 MAX_VALUES: Final = 4_000_000
-"""In one line, since parsed JSON takes many times the memory of its text."""
+"""Maximum number of values in one line, since parsed JSON takes many times the memory of its text."""
 BATCH_BYTES: Final = 4 << 20
-"""Of the lines that are read together. A longer line is alone."""
+"""Maximum size of the lines that are read together. A longer line is a batch of its own."""
 ENCRYPTED: Final = 1
 
 FIXED: Final = frozenset({people.MEMBER, TRAJECTORIES, ORIGINALS, *(table.name for table in (*TABLES, *LISTED))})
@@ -50,7 +50,7 @@ KNOWN: Final = (
 
 
 class MemberInfo(NamedTuple):
-    """What the manifest says of a member."""
+    """A member's entry in the manifest."""
 
     rows: int | None
     bytes: int
@@ -68,12 +68,12 @@ class WeightFile(NamedTuple):
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Damaged archives raise BadArchive."""
+    """Convert errors from damaged archives to BadArchive."""
     try:
         yield
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
         raise BadArchive(
-            "The file", f"A damaged zip archive ({error}).", "an archive as an export of a workspace writes it."
+            "The file", f"A damaged zip archive ({error}).", "an archive written by an export of a workspace."
         ) from None
 
 
@@ -81,7 +81,7 @@ class ArchiveReader:
     """An open archive."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        """Raises BadArchive."""
+        """Check names and sizes, and read the manifest. Raises BadArchive."""
         with refusing():
             refuse_large_directory(file)
             self._zip = ZipFile(file)
@@ -122,13 +122,13 @@ class ArchiveReader:
                 yield line
 
     def rows(self, name: str, *, max_bytes: int = MAX_ROW_BYTES) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The objects in a member, each with its place for messages. Raises BadArchive."""
+        """The objects in a member, each with its location for messages. Raises BadArchive."""
         for number, line in enumerate(self.lines(name, max_bytes=max_bytes), start=1):
             location = f"{name}, line {number:,}"
             yield location, parsed(line, location)
 
     def batches(self, name: str) -> Iterator[list[tuple[str, dict[str, Any]]]]:
-        """The same, several at once. Raises BadArchive."""
+        """The same, in batches. Raises BadArchive."""
         batch: list[tuple[str, dict[str, Any]]] = []
         size = 0
         for number, line in enumerate(self.lines(name), start=1):
@@ -142,11 +142,11 @@ class ArchiveReader:
             yield batch
 
     def version_files(self) -> Iterator[str]:
-        """The members with files of frozen versions."""
+        """Names of the members that are files of frozen versions."""
         return (name for name in self.members if A_VERSION_FILE.fullmatch(name))
 
     def weight_files(self) -> Iterator[WeightFile]:
-        """The members with files of models."""
+        """The members that are files of models."""
         for name in self.members:
             if match := A_WEIGHT_FILE.fullmatch(name):
                 yield WeightFile(name, UUID(match["run"]), match["folder"], match["file"])
@@ -176,7 +176,7 @@ class ArchiveReader:
     def _manifest(self) -> dict[str, MemberInfo]:
         info = self._infos.pop(MANIFEST, None)
         if info is None:
-            raise BadArchive("The file", f"It has no {MANIFEST}.", "an archive as an export of a workspace writes it.")
+            raise BadArchive("The file", f"It has no {MANIFEST}.", "an archive written by an export of a workspace.")
         if info.file_size > MAX_MANIFEST_BYTES:
             raise BadArchive(MANIFEST, "It is too large.", f"at most {MAX_MANIFEST_BYTES:,} bytes.")
         manifest = parsed(self._zip.read(info), MANIFEST)
@@ -185,7 +185,7 @@ class ArchiveReader:
             raise BadArchive(MANIFEST, f"The format is “{format_name}”.", f"{FORMAT}.")
         members = manifest.get("members")
         if type(members) is not dict:
-            raise BadArchive(MANIFEST, "It has no `members`.", "an object with the facts of each member.")
+            raise BadArchive(MANIFEST, "It has no `members`.", "an object with an entry for each member.")
         infos = {name: _member_info(name, member) for name, member in members.items()}
         if infos.keys() != self._infos.keys():
             odd = sorted(infos.keys() ^ self._infos.keys())[0]
@@ -197,12 +197,12 @@ class ArchiveReader:
 
 
 def parsed(line: bytes, location: str) -> dict[str, Any]:
-    """One object. Raises BadArchive."""
+    """A line's JSON object. Raises BadArchive."""
     if jsontext.has_more_values(line, MAX_VALUES):
         raise BadArchive(location, "It has too many values.", f"at most {MAX_VALUES:,} values and names.")
     try:
         value = jsontext.loads(line)
-        jsontext.dumps(value)  # what is nested too deeply can't be stored
+        jsontext.dumps(value)  # checks that it isn't nested too deeply to be stored
     except jsontext.UnreadableJSON as error:
         raise BadArchive(location, str(error), "one JSON object per line.") from None
     if type(value) is not dict:
@@ -213,11 +213,11 @@ def parsed(line: bytes, location: str) -> dict[str, Any]:
 def _member_info(name: str, entry: Any) -> MemberInfo:
     expected = '{"rows": a number or null, "bytes": a number, "sha256": 64 hexadecimal digits}.'
     if type(entry) is not dict or entry.keys() != {"rows", "bytes", "sha256"}:
-        raise BadArchive(f"{MANIFEST}, {_quoted(name)}", "Its facts have other members.", expected)
+        raise BadArchive(f"{MANIFEST}, {_quoted(name)}", "Its entry has other fields.", expected)
     rows, size, sha256 = entry["rows"], entry["bytes"], entry["sha256"]
     is_right = type(size) is int and (rows is None or type(rows) is int) and type(sha256) is str
     if not is_right:
-        raise BadArchive(f"{MANIFEST}, {_quoted(name)}", "Its facts are of other types.", expected)
+        raise BadArchive(f"{MANIFEST}, {_quoted(name)}", "Its entry has values of other types.", expected)
     return MemberInfo(rows, size, sha256)
 
 

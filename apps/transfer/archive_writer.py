@@ -38,13 +38,13 @@ MANIFEST: Final = "manifest.json"
 TRAJECTORIES: Final = "trajectories.jsonl"
 ORIGINALS: Final = "originals.jsonl"
 WEIGHT_FILES: Final = (".safetensors", ".json", ".jinja", ".txt", ".model", ".md")
-"""Suffixes of a model's files. Other formats of weights can run code and are never loaded."""
+"""Suffixes of the model files included. Other formats of weights can run code and are never loaded."""
 BLOCK: Final = 1 << 20
 
 
 @dataclass
 class Member:
-    """A member of the archive while it's written."""
+    """A member of the archive while it's being written."""
 
     _entry: IO[bytes]
     rows: int = 0
@@ -62,7 +62,7 @@ class Member:
 
 
 class ArchiveWriter:
-    """Writes one workspace into an open file."""
+    """Writes one workspace to an open file."""
 
     def __init__(
         self, file: IO[bytes], workspace: Workspace, *, include_weights: bool, progress: Callable[[int], None]
@@ -117,7 +117,7 @@ class ArchiveWriter:
                 self._progress(len(batch))
 
     def _trajectories(self) -> None:
-        """In the order of their table, so that a reader can go through both at once."""
+        """Write the trajectories in the order of their table, so that a reader can read both in parallel."""
         trajectories = (
             Trajectory.objects.filter(workspace=self._workspace).select_related("task", "policy").order_by("pk")
         )
@@ -194,12 +194,12 @@ def _left_out(*, include_weights: bool) -> Iterator[tuple[str, str]]:
 
 
 def version_file(version: object, split: str, format: str) -> str:
-    """The member with a file of a frozen version."""
+    """The name of the member for a file of a frozen version."""
     return f"versions/{version}/{split}.{format}"
 
 
 def original_as_json(body: bytes) -> dict[str, str]:
-    """Text where it is text, since that compresses better."""
+    """The original as text if it's UTF-8, which compresses better than base64."""
     try:
         return {"text": body.decode()}
     except UnicodeDecodeError:
@@ -214,14 +214,14 @@ def _changed(version: Version) -> TransferRefused:
 
 
 def expected_rows(workspace: Workspace) -> int:
-    """How many rows `progress` will be told of."""
+    """The total number of rows that `progress` will be called with."""
     counts = (table.rows(workspace).count() for table in (*TABLES, *LISTED))
     return sum(counts) + Trajectory.objects.filter(workspace=workspace).count()
 
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Read everything as it is at one moment, while others go on writing."""
+    """A transaction that sees a single snapshot, while others continue writing."""
     is_outermost = not connection.in_atomic_block
     with transaction.atomic():
         if is_outermost:

@@ -1,4 +1,4 @@
-"""Columns as JSON and back. What is read is checked like the input of a stranger: type, choices, and validators of its field."""
+"""Converts columns to JSON and back. Values read are untrusted: the type, the choices, and the field's validators are checked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_SECONDS: Final = 1e10
 
 
 class BadValue(ValueError):
-    """What a value is, and what its column has."""
+    """An invalid value: what it is, and what its column expects."""
 
     def __init__(self, actual: str, expected: str) -> None:
         super().__init__(actual)
@@ -77,7 +77,7 @@ def read(column: AnyField, value: Any) -> Any:
         return parsed
     if isinstance(parsed, float):
         if column.name == "reward" and not math.isfinite(parsed):
-            return None  # as in every import
+            return None  # as in all imports
         _refuse_extremes(column, parsed)
     try:
         column.run_validators(parsed)
@@ -97,7 +97,7 @@ def _parsed(column: AnyField, value: Any) -> Any:
 
 
 def _refuse_extremes(column: AnyField, number: float) -> None:
-    """What would break sums and durations. Raises BadValue."""
+    """Refuse values that would break sums and durations. Raises BadValue."""
     limit = MAX_SECONDS if "seconds" in column.name else LARGEST
     if not abs(number) <= limit:
         raise BadValue(f"{number:g}", f"a number from {-limit:g} to {limit:g}")
@@ -114,7 +114,7 @@ def _of(*types: type) -> Callable[[Any], Any]:
 
 def _text(value: Any) -> str:
     text: str = _of(str)(value)
-    text.encode()  # half of a surrogate pair raises UnicodeEncodeError, which is a ValueError
+    text.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
     if "\0" in text:
         raise ValueError
     return text
@@ -131,7 +131,7 @@ def _datetime(value: Any) -> datetime:
     return time
 
 
-TEXT: Final = "a string without null characters and halves of surrogate pairs"
+TEXT: Final = "a string without null characters or lone surrogates"
 PARSERS: Final[dict[type[AnyField], tuple[Callable[[Any], Any], str]]] = {
     models.BooleanField: (_of(bool), "true or false"),
     models.IntegerField: (_of(int), "a whole number"),

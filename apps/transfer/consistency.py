@@ -1,4 +1,4 @@
-"""What must hold between the rows of an import, since work on all workspaces together relies on it."""
+"""Checks and repairs what periodic work, which serves all workspaces, expects of imported rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from apps.gateway.models import Feedback
 from apps.transfer.refusals import BadArchive
 
 MAX_ACTIVE: Final = 100
-"""Experiments that are still being judged."""
+"""Maximum number of experiments that are still being judged."""
 MAX_PAIRS: Final = 100_000
-"""Of these, together: their figures are computed anew after each judgment."""
+"""Maximum number of pairs in all of them, since their figures are recomputed after each judgment."""
 
 MAX_ENDING: Final = 1000
 MAX_OPEN: Final = 10_000
 MAX_FEEDBACK: Final = 2000
-"""Each is looked at by a chore, one after the other; these take a few minutes."""
+"""Maximum number of pending feedback entries. A periodic task converts them one by one; this many take a few minutes."""
 
 COUNT_PLACES: Final = """
     UPDATE annotation_item SET taken = annotation_item.judged + found.open
@@ -36,13 +36,13 @@ COUNT_PLACES: Final = """
 
 
 def count_places(workspace: Workspace) -> None:
-    """Let each open assignment hold a place, since it will be freed."""
+    """Count a slot for each open assignment, since it will be freed."""
     with connection.cursor() as cursor:
         cursor.execute(COUNT_PLACES, [workspace.pk])
 
 
 def refuse_long_work(workspace: Workspace) -> None:
-    """Refuse what periodic work, of which other workspaces' is a part, would take too long with. Raises BadArchive."""
+    """Refuse amounts of rows for which periodic work, which other workspaces share, would take too long. Raises BadArchive."""
     under_way = Experiment.objects.filter(workspace=workspace, state=Experiment.State.LABELING)
     ending = Queue.objects.open().filter(Q(ends_at__isnull=False) | Q(ends_after__isnull=False), workspace=workspace)
     limits: tuple[tuple[QuerySet[Any], int, str], ...] = (

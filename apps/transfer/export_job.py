@@ -1,4 +1,4 @@
-"""Requesting an export of a workspace, the worker's part of it, and the end of its archive."""
+"""Requesting an export of a workspace, the worker's part of it, and the expiry of its archive."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ EXPORTS = register(
 
 @transaction.atomic
 def request_export(*, by: Membership, include_weights: bool = False) -> Export:
-    """Have a worker write the archive; while one is being written, requests return it."""
+    """Have a worker write the archive; while one is being written, requests return that one."""
     workspace = Workspace.objects.select_for_update(no_key=True).get(pk=by.workspace_id)
     if active := Export.objects.active().filter(workspace=workspace).first():
         return active
@@ -141,7 +141,7 @@ def delete_archive(*, export: Export, by: Membership) -> None:
 
 
 def expire() -> None:
-    """Delete archives that have expired, and those of imports that are over. Called by a periodic task."""
+    """Delete expired archives, and those of finished imports. Called by a periodic task."""
     over = Q(expires_at__lt=now()) | Q(state__in=Export.states_in(*RESUMABLE))
     for export in Export.objects.filter(over).exclude(file="")[:100]:
         _discard(export.file)
@@ -156,7 +156,9 @@ def expire() -> None:
 
 def _remove_folders(model: type[Export | Import], root: Path, pattern: str) -> None:
     """Remove the folders of killed attempts whose jobs are over."""
-    folders = list(root.glob(pattern))  # first, or the folder of a job that begins now would seem to have none
+    folders = list(
+        root.glob(pattern)
+    )  # listed before the query: otherwise, the folder of a job that has just begun would seem to have no job
     active = {str(pk) for pk in model._default_manager.active().values_list("pk", flat=True)}
     for folder in folders:
         if not any(pk in folder.name for pk in active):
@@ -179,7 +181,7 @@ def _name(export: Export, attempt: int) -> str:
 
 
 def _fresh_folder(export: Export) -> Path:
-    """An empty folder for this attempt; what killed attempts left is deleted."""
+    """An empty folder for this attempt; folders of killed attempts are deleted."""
     for attempt in range(1, export.attempt + 1):
         _discard(_name(export, attempt))
         shutil.rmtree(_folder(export, attempt), ignore_errors=True)

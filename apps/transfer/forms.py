@@ -16,6 +16,6 @@ class ExportForm(forms.Form):
 class ImportForm(forms.Form):
     archive = forms.FileField(
         label="Archive",
-        help_text="A zip file that an export of a workspace wrote.",
+        help_text="A zip file written by an export of a workspace.",
         error_messages={"required": "Choose the archive. If your password was asked for, choose it again."},
     )

@@ -26,18 +26,18 @@ FORMATS = ("jsonl", "parquet")
 
 
 class FrozenFiles:
-    """What an import has stored besides rows; `discard` takes it back."""
+    """The files that an import has stored; `discard` removes them."""
 
     def __init__(self, archive: ArchiveReader, job: Import) -> None:
         self._archive = archive
         self._prefix = f"datasets/imported/{job.pk}"
         self._attempt = job.attempt
         self._mark = f"import-{job.pk}.part"
-        """A file in the folders of training runs until the import is committed."""
+        """The name of a file that marks restored folders of training runs until the import is committed."""
         root = Path(settings.RUNS_DIR)
         self._earlier = [root / f"import-{job.pk}-{attempt}.part" for attempt in range(1, job.attempt + 1)]
         self._unfinished = self._earlier[-1]
-        """The models until the import holds its job for good. Of one attempt, since one that was presumed dead may still write."""
+        """Folder of the models until the import holds its job for good. Specific to the attempt, since one presumed dead may still be writing."""
         self._unused = set(archive.version_files())
         self._stored: list[str] = []
         self._folders: list[Path] = []
@@ -57,12 +57,12 @@ class FrozenFiles:
         return files
 
     def refuse_others(self) -> None:
-        """Raises BadArchive if the archive has files of no version."""
+        """Refuse files that belong to no version. Raises BadArchive."""
         if self._unused:
             raise BadArchive(sorted(self._unused)[0], "There is no such frozen version.", "files of frozen versions.")
 
     def unpack_weights(self, ids: Ids) -> None:
-        """Write the models of training runs into a folder of this attempt. Raises BadArchive."""
+        """Write the models of training runs to this attempt's folder. Raises BadArchive."""
         for folder in self._earlier:
             shutil.rmtree(folder, ignore_errors=True)
         files = list(self._archive.weight_files())
@@ -73,19 +73,19 @@ class FrozenFiles:
             self._unpack(file, self._unfinished / str(ids.changed(file.run)))
 
     def restore_weights(self) -> None:
-        """Move the models to where those of this installation are. Only for who holds the job until the transaction ends."""
+        """Move the models to the folders of their training runs. The caller must hold the job until the transaction ends."""
         for folder in sorted(self._unfinished.glob("*")):
             place = Path(settings.RUNS_DIR) / folder.name
-            if (place / self._mark).exists():  # an attempt that was killed before its commit left it
+            if (place / self._mark).exists():  # left by an attempt that was killed before its commit
                 shutil.rmtree(place)
-            if place.exists():  # never over what is there
+            if place.exists():  # never overwrite
                 continue
             (folder / self._mark).touch()
             self._folders.append(place)
             folder.rename(place)
 
     def keep(self) -> None:
-        """The import is committed, so no attempt follows that would look for marks."""
+        """Remove the marks after the import is committed, since no further attempt will look for them."""
         shutil.rmtree(self._unfinished, ignore_errors=True)
         for folder in self._folders:
             with suppress(OSError):
@@ -108,11 +108,11 @@ class FrozenFiles:
                 location, f"Its `files` don't say what {split}.{format} is.", "rows, bytes, sha256."
             ) from None
         if member is None or type(rows) is not int or (size, sha256) != (member.bytes, member.sha256):
-            raise BadArchive(location, f"{name} is missing, or another one.", "the files that the row names.")
+            raise BadArchive(location, f"{name} is missing, or differs.", "the files that the row names.")
         self._unused.discard(name)
         if format == "jsonl":
             self._refuse_unreadable(name, row["row_type"], rows)
-        for attempt in range(1, self._attempt):  # of attempts that were killed
+        for attempt in range(1, self._attempt):  # files of killed attempts
             default_storage.delete(self._name(row["id"], split, format, attempt))
         target = self._name(row["id"], split, format, self._attempt)
         stored = default_storage.save(target, _Streamed(self._archive.blocks(name)))
@@ -120,13 +120,13 @@ class FrozenFiles:
         return {"name": stored, "rows": rows, "bytes": size, "sha256": sha256}
 
     def _refuse_unreadable(self, name: str, row_type: str, count: int) -> None:
-        """Pages and training runs read these lines one by one, whole. Raises BadArchive."""
+        """Refuse rows that pages and training runs, which read them line by line, couldn't read. Raises BadArchive."""
         line_count = 0
         for location, line in self._archive.rows(name, max_bytes=2 * settings.IMPORT_MAX_RECORD_BYTES):
             try:
                 ROWS[row_type].from_json(line)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                raise BadArchive(location, f"It is no row: {error}", f"a row of the type {row_type}.") from None
+                raise BadArchive(location, f"It isn't a row: {error}", f"a row of the type {row_type}.") from None
             line_count += 1
         if line_count != count:
             raise BadArchive(name, f"It has {line_count:,} lines.", f"{count:,}, as its version says.")
@@ -143,7 +143,7 @@ class FrozenFiles:
 
 
 class _Streamed(File):  # type: ignore[type-arg]  # generic in the stubs only
-    """Blocks as a file that the storage reads once."""
+    """An iterator of blocks as a file that the storage reads once."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         super().__init__(None, name="streamed")

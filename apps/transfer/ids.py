@@ -1,7 +1,7 @@
-"""Ids of imported rows: they stay as they are if all of them are free in this installation; otherwise all of them change alike.
+"""Ids of imported rows: unchanged if all of them are free in this installation; otherwise all are changed in the same way.
 
-A changed id has other low bits, so ids still sort by the time at which the rows were made, and two ids never become one. Only ids of rows in
-the archive are references: a row can't refer to something that belongs to another workspace.
+Only the low bits of an id change, so ids still sort by creation time, and no two ids become equal. Only ids of rows in the archive are
+references: a row can't refer to an object of another workspace.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AN_ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 def mask_of(import_id: UUID) -> int:
-    """What ids of an import change by. The same in each of its attempts."""
+    """The bits to flip in the ids of an import; the same in each of its attempts."""
     return int.from_bytes(hashlib.sha256(import_id.bytes).digest()[:8]) & LOW_BITS | 1
 
 
@@ -40,14 +40,14 @@ class Ids:
             cursor.execute("TRUNCATE transfer_ids")
 
     def add(self, model: type[Model], ids: Iterator[UUID]) -> None:
-        """The ids of a table's rows."""
+        """Add the ids of a table's rows."""
         into = "COPY transfer_ids (id) FROM STDIN"
         with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(into) as copy:
             for old_id in ids:
                 copy.write_row((old_id,))
 
     def settle(self, models: Iterable[type[Model]], *, may_keep: bool) -> None:
-        """Decide whether the ids stay, once all are added."""
+        """Decide whether the ids stay, after all have been added."""
         self.are_kept = may_keep
         with connection.cursor() as cursor:
             cursor.execute("CREATE INDEX ON transfer_ids USING hash (id)")
@@ -60,25 +60,25 @@ class Ids:
                     return
 
     def look_up(self, ids: set[UUID]) -> None:
-        """Find out which of these the archive has: for the rows that are read next."""
+        """Look up which of these ids the archive has, for the rows that are read next."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT id FROM transfer_ids WHERE id = ANY(%s)", [list(ids)])
             self._known = {known_id for (known_id,) in cursor.fetchall()}
 
     def has(self, identifier: UUID) -> bool:
-        """Whether the archive has it, of those looked up last."""
+        """Whether the archive has an id, among those looked up last."""
         return identifier in self._known
 
     def changed(self, identifier: UUID) -> UUID:
-        """The id of a row of the archive in this installation."""
+        """The id in this installation of a row in the archive."""
         return identifier if self.are_kept else UUID(int=identifier.int ^ self._mask)
 
     def changed_if_known(self, identifier: UUID) -> UUID:
-        """The same of an id that may name nothing any more: then it names nothing here, either."""
+        """The same for an id whose row may no longer exist: in that case the new id doesn't exist, either."""
         return self.changed(identifier) if self.has(identifier) else UUID(int=identifier.int ^ self._mask)
 
     def changed_in(self, value: Any) -> Any:
-        """JSON, or text, with the ids of the archive's rows changed wherever they are in it."""
+        """JSON or text in which all ids of the archive's rows are changed."""
         if self.are_kept:
             return value
         text = value if isinstance(value, str) else json.dumps(value)
@@ -90,19 +90,19 @@ class Ids:
 
 
 def ids_in(value: Any) -> set[UUID]:
-    """The ids that are written in JSON or text."""
+    """The ids that occur in JSON or text."""
     text = value if isinstance(value, str) else json.dumps(value)
     return {UUID(match) for match in AN_ID.findall(text)}
 
 
 class Numbers:
-    """Old and new primary keys of a table that counts its rows. Old ones come in ascending order; each takes 16 bytes."""
+    """Old and new primary keys of a table with numeric keys. Old ones must be added in ascending order; each pair takes 16 bytes."""
 
     def __init__(self) -> None:
         self._old, self._new = array("q"), array("q")
 
     def add(self, old: int, new: int) -> bool:
-        """False if it isn't larger than the one before."""
+        """Add a pair; returns False if `old` isn't larger than the previous one."""
         if self._old and old <= self._old[-1]:
             return False
         self._old.append(old)
@@ -110,13 +110,13 @@ class Numbers:
         return True
 
     def new(self, old: int) -> int | None:
-        """The new one of a row that has been read."""
+        """The new key of a row that has been read; None if there is no such row."""
         index = bisect_left(self._old, old)
         return self._new[index] if index < len(self._old) and self._old[index] == old else None
 
 
 def next_numbers(model: type[Model], count: int) -> list[int]:
-    """As many primary keys, which nobody else gets."""
+    """Reserve this many primary keys."""
     table, column = model._meta.db_table, model._meta.pk.column
     with connection.cursor() as cursor:
         cursor.execute(

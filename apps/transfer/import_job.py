@@ -1,4 +1,4 @@
-"""Requesting the import of an archive into a workspace without content, and the worker's part of it."""
+"""Requesting the import of an archive into an empty workspace, and the worker's part of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TASK = "transfer.import"
 CONNECTION_LOST = ("08", "57")
 """Classes of SQLSTATE: the connection failed, or the server ended it."""
 MAX_PEOPLE = 1000
-"""People to invite that an import lists."""
+"""Maximum number of people to invite that an import lists."""
 
 IMPORTS = register(
     Kind(
@@ -49,14 +49,14 @@ IMPORTS = register(
 
 
 class AnotherImport(TransferRefused):
-    """An archive is being imported already."""
+    """Another archive is being imported into the workspace."""
 
     def __init__(self) -> None:
         super().__init__("An archive is being imported into this workspace already. Wait until that is over.")
 
 
 def request_import(*, stored: StoredFile, by: Membership) -> Import:
-    """Have a worker import a stored archive. Raises TransferRefused; then the file is deleted."""
+    """Have a worker import a stored archive. If this raises TransferRefused, the file is deleted."""
     try:
         return _requested(stored, by)
     except TransferRefused:
@@ -113,13 +113,13 @@ def import_workspace(import_id: str) -> bool:
         return False
     except (OperationalError, InterfaceError) as error:
         if _is_down(error):
-            raise  # maybe all is committed; otherwise the lease expires, and the next attempt begins anew
+            raise  # it may have been committed; otherwise the lease expires, and the next attempt starts over
         _remove_files(files)
         lifecycle.fail(job, Failure("data", _words(error)))
     except (TransferRefused, DataError, IntegrityError, OSError) as error:
         _remove_files(files)
         lifecycle.fail(job, Failure("data", _words(error)))
-    except Exception as error:  # no archive may occupy a worker three times over
+    except Exception as error:  # an archive that crashes the import mustn't be retried
         log.exception("the archive of import %s can't be read", job.pk)
         _remove_files(files)
         message = f"The archive can't be read ({type(error).__name__}), so nothing was imported. Export it again."
@@ -129,7 +129,7 @@ def import_workspace(import_id: str) -> bool:
 
 
 class _Progress:
-    """What is done so far, for the thread that renews the lease."""
+    """Progress so far, read by the thread that renews the lease."""
 
     def __init__(self) -> None:
         self.done = self.expected = 0
@@ -143,18 +143,18 @@ class _Progress:
 
 @transaction.atomic
 def _carry_out(job: Import, archive: ArchiveReader, files: FrozenFiles, progress: _Progress) -> None:
-    """Everything in one transaction, with the end of the job: a workspace has all of an archive or nothing."""
+    """Import everything and finish the job in one transaction: a workspace gets all of an archive or nothing."""
     workspace = job.workspace
     refuse_content(workspace)
     loader = Loader(archive, workspace, import_id=job.pk, files=files, progress=progress.count)
-    # Of two archives with the same ids, the one that comes second would wait for the first, and then fail.
+    # Of two archives with the same ids, the second would wait for the first one's commit, and then fail.
     other_imports = Import.objects.in_phase(*HELD).exclude(pk=job.pk)
     counts = loader.load(may_keep_ids=not other_imports.exists())
     consistency.count_places(workspace)
     consistency.refuse_long_work(workspace)
     files.refuse_others()
     files.unpack_weights(loader.ids)
-    redaction.next_version(workspace)  # or processes would go on with the rules that they know
+    redaction.next_version(workspace)  # otherwise processes would keep using their cached rules
     audit.record(
         workspace=workspace,
         actor=job.created_by,
@@ -195,6 +195,6 @@ def _remove_files(files: FrozenFiles | None) -> None:
 
 
 def _discard(job: Import) -> None:
-    """The archive isn't needed any more."""
-    default_storage.delete(job.file)  # first: as long as the row names it, `expire` tries again
+    """Delete the archive, which is no longer needed."""
+    default_storage.delete(job.file)  # first: while the row names the file, `expire` retries the deletion
     Import.objects.filter(pk=job.pk).update(file="")

@@ -1,4 +1,4 @@
-"""The shape of each JSON column that an import writes. A new column needs one, or `any_value` if only its text is used."""
+"""The shape of each JSON column that an import writes. A new column needs one, or `any_value` if it's only displayed as text."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ from apps.transfer.shapes import (
 )
 
 MAX_PAIRS: Final = 100_000
-"""Of an experiment that are counted as ties."""
+"""Maximum number of an experiment's pairs that count as ties."""
 MAX_TASKS: Final = 2000
-"""Of an experiment, as in its form."""
+"""Maximum number of an experiment's tasks, as in its form."""
 
 FAILURE: Final = having(category=text, message=text, advice=text, log=listed(text), command=text, details=text)
 ANSWER: Final = one_of(text, whole, listed(text))
@@ -61,7 +61,7 @@ SHARE: Final = having({"share": nullable(number)}, count=whole, of=whole, low=nu
 
 
 def _report(value: Any) -> None:
-    """Whatever the pages about it can read: a training run's measurements, which each algorithm has of its own."""
+    """Anything that the pages can display: each algorithm has its own measurements."""
     mapping(value)
     report_rows(value)
     for point in calibration_of(value):

@@ -51,11 +51,11 @@ class NotEmpty(TransferRefused):
 
 
 MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What reading JSON of another shape raises."""
+"""Exceptions raised when code reads JSON of an unexpected shape."""
 
 
 def refuse_content(workspace: Workspace) -> None:
-    """Raises NotEmpty."""
+    """Refuse a workspace with content. Raises NotEmpty."""
     if any(table.rows(workspace).exists() for table in TABLES):
         raise NotEmpty(workspace)
 
@@ -81,7 +81,7 @@ class Loader:
         self._numbers: dict[type[Model], Numbers] = {model: Numbers() for model in NUMBERED}
 
     def load(self, *, may_keep_ids: bool) -> dict[str, int]:
-        """Write everything; returns counts by table. Raises BadArchive, and what the database raises of values that it refuses."""
+        """Write everything; returns counts by table. Raises BadArchive, and database errors for values that the database refuses."""
         uuid_tables = [table for table in TABLES if isinstance(table.model._meta.pk, models.UUIDField)]
         for table in uuid_tables:
             self.ids.add(table.model, self._ids_of(table))
@@ -89,7 +89,7 @@ class Loader:
         for location, row in self._archive.rows(people.MEMBER):
             self.people.add(row, location)
         counts = {table.label: self._load(table) for table in TABLES}
-        # References to rows that aren't there are refused here, not by the commit.
+        # Dangling references are refused here rather than by the commit.
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             cursor.execute("SET CONSTRAINTS ALL DEFERRED")
@@ -125,7 +125,7 @@ class Loader:
         return count
 
     def _copy_trajectories(self, batch: Sequence[tuple[str, Row]], rows: Sequence[Row], contents: _Contents) -> None:
-        """With their steps, which may be far larger than their rows."""
+        """Copy trajectories together with their steps, which may be far larger than their rows."""
         ready: list[Row] = []
         for (location, row), values in zip(batch, rows, strict=True):
             contents.add(location, row, values)
@@ -148,7 +148,7 @@ class Loader:
                 copy.write_row([column.get_db_prep_save(row[column.name], connection) for column in columns])
 
     def reference(self, column: AnyField, value: Any) -> Any:
-        """The primary key in this installation of what a row refers to. Raises BadValue."""
+        """The primary key in this installation of the row that is referred to. Raises BadValue."""
         target = column.related_model
         if value is None:
             if not column.null:
@@ -162,7 +162,7 @@ class Loader:
         if target in self._numbers:
             number = self._numbers[target].new(value) if type(value) is int and abs(value) < 1 << 63 else None
             if number is None:
-                raise BadValue("a number of no row", "the id of a row of its table in the archive")
+                raise BadValue("a number that no row has", "the id of a row of its table in the archive")
             return number
         identifier = read(models.UUIDField(), value)
         if not self.ids.has(identifier):
@@ -178,7 +178,7 @@ class Loader:
 
 
 class Reading:
-    """Turns the rows of one table into values of its columns."""
+    """Converts the rows of one table to values of its columns."""
 
     def __init__(self, table: Table, loader: Loader) -> None:
         self._table = table
@@ -191,7 +191,7 @@ class Reading:
         self._has_workspace = any(field.name == "workspace" for field in fields)
 
     def values(self, batch: Sequence[tuple[str, Row]]) -> list[Row]:
-        """By name of the column. Raises BadArchive."""
+        """The values of each row by column name. Raises BadArchive."""
         for location, row in batch:
             self._complete(location, row)
         self._loader.ids.look_up({identifier for _, row in batch for identifier in self._referred(row)})
@@ -199,7 +199,7 @@ class Reading:
         return [self._value(location, row, numbered.get(index)) for index, (location, row) in enumerate(batch)]
 
     def _complete(self, location: str, row: Row) -> None:
-        """Refuse what is unknown, and add what is missing: the archive may be of an earlier version."""
+        """Refuse unknown columns, and add missing ones, since the archive may come from an earlier version."""
         if unknown := sorted(row.keys() - self._names):
             raise BadArchive(location, f"There is no column “{unknown[0][:60]}”.", f"{', '.join(sorted(self._names))}.")
         for column in self._columns:
@@ -214,11 +214,11 @@ class Reading:
         except MISFITS as error:
             problem = str(error)[:200] or type(error).__name__
             raise BadArchive(
-                location, f"Its values don't fit together: {problem}", "a row as Retrace writes it."
+                location, f"Its values don't fit together: {problem}", "a row written by Retrace."
             ) from None
 
     def _fit(self, row: Row) -> None:
-        """Raises ValueError if JSON isn't what Retrace reads."""
+        """Raises ValueError if a JSON column doesn't have the shape that Retrace reads."""
         for name, shape in self._shapes.items():
             if row[name] is not None:
                 try:
@@ -235,7 +235,7 @@ class Reading:
                 yield from ids_in(value)
 
     def _numbered(self, batch: Sequence[tuple[str, Row]]) -> dict[int, int]:
-        """New primary keys by place in the batch, of a table that counts its rows and that others refer to."""
+        """New primary keys by position in the batch, for tables with numeric keys that others refer to."""
         if self._table.model not in NUMBERED:
             return {}
         fresh = next_numbers(self._table.model, len(batch))
@@ -244,7 +244,7 @@ class Reading:
             old = row["id"]
             if type(old) is not int or abs(old) >= 1 << 63 or not numbers.add(old, new):
                 raise BadArchive(
-                    location, "Its id is no number, or not larger than that of the line before.", "a larger one."
+                    location, "Its id isn't a number, or isn't larger than the previous line's.", "a larger one."
                 )
         return dict(enumerate(fresh))
 
@@ -297,7 +297,7 @@ def _holds_ids(column: AnyField) -> bool:
 
 
 def _leave_out_odd_rewards(record: TrajectoryRecord) -> None:
-    """Those that are no numbers, as in every import."""
+    """Remove rewards that aren't finite numbers, as in all imports."""
     holders: list[StepRecord | Outcome] = [*record.steps, record.outcome]
     for holder in holders:
         if holder.reward is not None and not math.isfinite(holder.reward):
@@ -305,7 +305,7 @@ def _leave_out_odd_rewards(record: TrajectoryRecord) -> None:
 
 
 class _Contents:
-    """The steps and originals of trajectories, read beside the rows of their table."""
+    """The steps and originals of trajectories, read in parallel with the rows of their table."""
 
     def __init__(self, archive: ArchiveReader) -> None:
         max_bytes = settings.IMPORT_MAX_RECORD_BYTES
@@ -318,7 +318,7 @@ class _Contents:
         self._with_original: list[Prepared] = []
 
     def add(self, row_location: str, row: Row, values: Row) -> None:
-        """Complete the values of a trajectory's row from its line. Raises BadArchive."""
+        """Complete a trajectory's column values from its line. Raises BadArchive."""
         number, line = next(self._lines, (0, b""))
         location = f"{TRAJECTORIES}, line {number:,}"
         if not line:
@@ -345,13 +345,13 @@ class _Contents:
             self._with_original.append(prepared)
 
     def flush(self) -> None:
-        """Write the steps of the rows that are in."""
+        """Write the steps of the rows that have been written."""
         copy_content(self._held, originals=self._with_original)
         self._held, self._with_original = [], []
         self.size = 0
 
     def end(self) -> None:
-        """Refuse what belongs to no row. Raises BadArchive."""
+        """Refuse lines that belong to no row. Raises BadArchive."""
         if next(self._lines, None) is not None:
             raise BadArchive(TRAJECTORIES, "It has more lines than there are trajectories.", "one for each.")
         if self._next is not None:
@@ -370,4 +370,4 @@ class _Contents:
                 return base64.b64decode(encoded, validate=True)
         except (UnicodeEncodeError, binascii.Error):
             pass
-        raise BadArchive(location, "It is no original.", '{"trajectory": id, "text": "…"} or {…, "base64": "…"}.')
+        raise BadArchive(location, "It isn't an original.", '{"trajectory": id, "text": "…"} or {…, "base64": "…"}.')

@@ -1,4 +1,4 @@
-"""Exports of a workspace, and imports of such archives. A worker carries out either."""
+"""Exports of a workspace, and imports of such archives. Workers carry out both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apps.jobs.models import Headway, Job, JobQuerySet, JobState
 
 
 class TransferJob(Job):
-    """What exports and imports of a workspace have in common."""
+    """Fields common to exports and imports."""
 
     visible_from = Role.OWNER
 
@@ -36,7 +36,7 @@ class TransferJob(Job):
 
 
 class ExportQuerySet(JobQuerySet["Export"]):
-    """Names the exports that are waiting, held by a worker, or orphaned."""
+    """Typed queryset of exports."""
 
 
 class Export(TransferJob):
@@ -62,11 +62,11 @@ class Export(TransferJob):
 
 
 class ImportQuerySet(JobQuerySet["Import"]):
-    """Names the imports of archives that are waiting, held by a worker, or orphaned."""
+    """Typed queryset of imports of archives."""
 
 
 class Import(TransferJob):
-    """The import of an archive into a workspace without content, completely or not at all."""
+    """The import of an archive into an empty workspace, completely or not at all."""
 
     filename = models.CharField(max_length=300)
     people = models.JSONField(

@@ -1,8 +1,8 @@
-"""The people whom rows name. An archive has their name and e-mail address, never a password or a right.
+"""The people that rows refer to. An archive has their names and e-mail addresses, but no passwords or permissions.
 
-On import, whoever is a member of the workspace is recognized by their address. For everybody else, a stand-in without a way to sign in has
-the name, so that judgments keep their authors. Other accounts of the installation are never looked up: an archive mustn't tell who has one,
-nor say that they judged something.
+On import, members of the workspace are recognized by their address. Everybody else gets a placeholder user with their name and no way to sign
+in, so that judgments keep their authors. Other accounts of the installation are never looked up: an archive mustn't reveal who has one, or
+attribute judgments to them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from apps.transfer.refusals import BadArchive
 
 MEMBER = "people.jsonl"
 MOVED_FROM = "moved_from"
-"""Where the preferences of a stand-in keep the person's address, so that a later export has it."""
+"""The preference in which a placeholder user keeps the person's address, so that later exports have it."""
 MAX_PEOPLE = 20_000
 
 
 class Writer:
-    """Collects who is named while rows are written."""
+    """Collects the people that rows refer to while they're written."""
 
     def __init__(self, workspace: Workspace) -> None:
         memberships = Membership.objects.filter(workspace=workspace).select_related("user").order_by("pk")
@@ -39,7 +39,7 @@ class Writer:
         return {pk: self._people[pk]["email"] for pk in user_ids}
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Everybody who was named."""
+        """Everybody who was referred to."""
         for pk, person in sorted(self._people.items()):
             yield {**person, "role": self._roles.get(pk)}
 
@@ -49,7 +49,7 @@ def _named(user: User) -> dict[str, Any]:
 
 
 class Reader:
-    """The users of an import by address."""
+    """The users of an import, by address."""
 
     def __init__(self, workspace: Workspace) -> None:
         members = Membership.objects.filter(workspace=workspace).select_related("user")
@@ -57,22 +57,22 @@ class Reader:
         self._workspace = workspace
         self._ids: dict[str, int] = {}
         self.strangers: list[dict[str, Any]] = []
-        """Name, e-mail address, and role of those who were members and aren't here."""
+        """Name, e-mail address, and role of people who were members there and aren't here."""
 
     def add(self, row: Any, location: str) -> None:
-        """A line of the member. Raises BadArchive."""
+        """Add a person from a line of the archive. Raises BadArchive."""
         expected = '{"email": "…", "name": "…", "role": null, annotator, reviewer, researcher or owner}'
         if type(row) is not dict or set(row) != {"email", "name", "role"}:
-            raise BadArchive(location, "It has other members.", expected)
+            raise BadArchive(location, "It has other fields.", expected)
         email, name, role = row["email"], row["name"], row["role"]
         if not isinstance(email, str) or not isinstance(name, str) or len(email) > 254 or len(name) > 100:
-            raise BadArchive(location, "The address or the name is no text, or too long.", expected)
+            raise BadArchive(location, "The address or the name isn't text, or is too long.", expected)
         if role is not None and role not in {role_choice.name.lower() for role_choice in Role}:
             raise BadArchive(location, "There is no such role.", expected)
         try:
             validate_email(email)
         except ValidationError:
-            raise BadArchive(location, "The address is none.", expected) from None
+            raise BadArchive(location, "The address isn't valid.", expected) from None
         if email in self._ids or len(self._ids) >= MAX_PEOPLE:
             raise BadArchive(
                 location, "The person is named twice, or there are too many.", f"at most {MAX_PEOPLE:,} people"
@@ -83,7 +83,7 @@ class Reader:
             self.strangers.append({"email": email, "name": name, "role": role})
 
     def id_of(self, email: str) -> int | None:
-        """The user with this address; None if the archive names nobody with it."""
+        """The id of the user with this address; None if the archive has nobody with it."""
         return self._ids.get(email)
 
     def _placeholder_user(self, email: str, name: str) -> User:

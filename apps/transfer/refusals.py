@@ -1,4 +1,4 @@
-"""Why an archive can't be imported, or a workspace can't be exported."""
+"""Reasons why an archive can't be imported, or a workspace can't be exported."""
 
 
 class TransferRefused(Exception):
@@ -6,7 +6,7 @@ class TransferRefused(Exception):
 
 
 class BadArchive(TransferRefused):
-    """The file isn't an archive that this installation reads."""
+    """The file isn't an archive that this installation can read."""
 
     def __init__(self, location: str, actual: str, expected: str) -> None:
         super().__init__(f"{location}: {actual.rstrip('.')}. Expected: {expected.rstrip('.')}.")

@@ -1,6 +1,6 @@
-"""Shapes of JSON in rows: what pages, REST, and workers rely on when they read it.
+"""Validates the shape of JSON in rows, as far as pages, REST, and workers rely on it.
 
-pydantic would refuse halves of surrogate pairs, which agents do write.
+pydantic isn't used, since it refuses lone surrogates, which agents do write.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from contract import jsontext
 from contract.messages import are_calls, checked
 
 Shape = Callable[[Any], None]
-"""Raises ValueError if a value isn't of that shape."""
+"""Raises ValueError if a value doesn't have the shape."""
 
 
 class Unfit(ValueError):
-    """What a value is, and what it should be."""
+    """A value of the wrong shape: what it is, and what was expected."""
 
     def __init__(self, value: Any, expected: str) -> None:
         super().__init__(f"it is {jsontext.describe(value)}, expected {expected}")
 
 
 def any_value(value: Any) -> None:
-    """JSON that is only ever shown as text, or passed on."""
+    """Any JSON: it's only displayed as text, or passed on."""
 
 
 def text(value: Any) -> None:
@@ -38,7 +38,7 @@ def flag(value: Any) -> None:
 
 
 def whole(value: Any) -> None:
-    """An integer that fits a column."""
+    """An integer of at most 64 bits."""
     if type(value) is not int or abs(value) >= 1 << 63:
         raise Unfit(value, "a whole number of at most 64 bits")
 
@@ -52,13 +52,13 @@ def number(value: Any) -> None:
 
 
 def mapping(value: Any) -> None:
-    """An object of anything."""
+    """An object with any content."""
     if type(value) is not dict:
         raise Unfit(value, "an object")
 
 
 def one_of(*shapes: Shape) -> Shape:
-    """One of these shapes; if none fits, the first says why."""
+    """Any of these shapes; if none fits, the first one's error is raised."""
 
     def check(value: Any) -> None:
         problems = []
@@ -97,7 +97,7 @@ def listed(shape: Shape, *, max_length: int | None = None) -> Shape:
 
 
 def named(shape: Shape) -> Shape:
-    """An object whose values are all of one shape, by names of any kind."""
+    """An object with any keys, whose values all have the shape."""
 
     def check(value: Any) -> None:
         mapping(value)
@@ -108,7 +108,7 @@ def named(shape: Shape) -> Shape:
 
 
 def having(needed: dict[str, Shape] | None = None, /, **optional: Shape) -> Shape:
-    """An object with these members, and perhaps others. Those that are given by keyword may be missing."""
+    """An object with these fields, and possibly others. Fields given as keyword arguments may be missing."""
     shapes = {**(needed or {}), **optional}
 
     def check(value: Any) -> None:
@@ -124,7 +124,7 @@ def having(needed: dict[str, Shape] | None = None, /, **optional: Shape) -> Shap
 
 
 def or_empty_object(shape: Shape) -> Shape:
-    """The shape, or an empty object: there is nothing yet."""
+    """The shape, or an empty object as long as there is nothing."""
 
     def check(value: Any) -> None:
         if value != {}:
@@ -134,14 +134,14 @@ def or_empty_object(shape: Shape) -> Shape:
 
 
 def message(value: Any) -> None:
-    """A message of a chat."""
+    """A chat message."""
     checked(value, "the chat")
     if value.get("tool_calls") and not are_calls(value["tool_calls"]):
         raise Unfit(value["tool_calls"], "a list of tool calls")
 
 
 def action(value: Any) -> None:
-    """What a policy may answer, without a role or with its own."""
+    """A policy's answer, with or without its role."""
     mapping(value)
     message({"role": "assistant", **value})
 

@@ -1,6 +1,6 @@
-"""What of a workspace an archive has: every model is here, as a table that moves or with the reason why it doesn't.
+"""What an archive contains of a workspace: every model is listed here, as a table or with the reason why it's left out.
 
-The tables are in the order in which an import writes them. A field that isn't named moves as it is.
+Tables are in the order in which an import writes them. Fields that aren't mentioned are copied unchanged.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ from contract import questions
 
 Row = dict[str, Any]
 UNREACHABLE: Final = "http://weights-in-training.invalid"
-"""Where the weights of a training run answered that has ended elsewhere."""
+"""Stands in for the address of weights in training, whose run has ended in the other installation."""
 INTERRUPTED: Final = {
     "category": "moved",
     "message": "It was in progress when its workspace was exported.",
@@ -90,7 +90,7 @@ INTERRUPTED: Final = {
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A field that isn't in the archive: why, and the value of an imported row."""
+    """A field that isn't in the archive: the reason, and its value in imported rows."""
 
     reason: str
     value: Callable[[Row], Any] | None = None
@@ -99,32 +99,32 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Table:
-    """A model whose rows move."""
+    """A model whose rows are in the archive."""
 
     model: type[Model]
     of: tuple[str, ...] = ("workspace",)
-    """The relations that lead to the workspace; of several, any."""
+    """Paths of relations to the workspace; a row belongs to it by any of them."""
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     harmless: Mapping[str, str] = field(default_factory=dict)
-    """Fields that sound like secrets or addresses, and why they move nevertheless."""
+    """Fields whose names suggest secrets or addresses, and why they're included anyway."""
     elsewhere: tuple[str, ...] = ()
-    """Fields that another member of the archive has."""
+    """Fields that are in another member of the archive."""
     on_import: Mapping[str, Any] = field(default_factory=dict)
-    """What these fields are in imported rows, whatever the archive says: nothing that acts is on, and nothing was measured here."""
+    """Values of fields in imported rows, whatever the archive has: nothing that acts is turned on, and nothing was measured here."""
     settle: Callable[[Row], None] = lambda row: None
-    """Ends what is in progress, when it's exported and when it's imported."""
+    """Ends what is in progress, both on export and on import."""
     ids_in_text: tuple[str, ...] = ()
-    """Text fields with ids of other rows in them. In JSON fields, they're found by themselves."""
+    """Text fields that contain ids of other rows. In JSON fields, ids are found without being listed."""
     check: Callable[[Row], None] = lambda row: None
-    """Raises ValueError if Retrace couldn't read a value back that is in JSON."""
+    """Raises ValueError if Retrace couldn't read a JSON value back."""
     most: int | None = None
-    """How many rows a workspace may have; None: as many as it likes."""
+    """Maximum number of rows per workspace; None: no limit."""
     not_restored: str = ""
-    """Why an import skips it; empty: it doesn't."""
+    """Why an import skips the table; empty if it doesn't."""
 
     @property
     def name(self) -> str:
-        """The member of the archive that has its rows."""
+        """The name of the archive's member with these rows."""
         return f"tables/{self.model._meta.label_lower}.jsonl"
 
     @property
@@ -142,7 +142,7 @@ class Table:
         ]
 
     def rows(self, workspace: Workspace) -> QuerySet[Any]:
-        """Its rows in a workspace, by primary key."""
+        """The rows of a workspace, by primary key."""
         leads = Q()
         for path in self.of:
             leads |= Q(**{path: workspace})
@@ -150,16 +150,16 @@ class Table:
 
 
 def is_numbered(column: Field[Any, Any]) -> bool:
-    """Whether the database counts it up."""
+    """Whether it's a primary key that the database numbers."""
     return column.primary_key and column.get_internal_type() in ("AutoField", "BigAutoField")
 
 
 NUMBERED: Final = (Item,)
-"""Models with a counted primary key that others refer to. It's in the archive, and an import assigns another."""
+"""Models with numeric primary keys that others refer to: the archive has them, and an import assigns new ones."""
 
 
 def ended(row: Row, model: type[Job]) -> None:
-    """A job in progress isn't continued by another installation."""
+    """End a job in progress, since another installation can't continue it."""
     if model.PHASES.get(row["state"]) not in ACTIVE:
         return
     over = model.states_in(Phase.CANCELLED) or model.states_in(Phase.FAILED)
@@ -191,7 +191,7 @@ def _end_filling(row: Row) -> None:
 
 
 def _end_rollouts(row: Row) -> None:
-    """An experiment doesn't wait for rollouts, which have ended themselves."""
+    """End an experiment that waits for rollouts, since those are ended, too."""
     is_waiting = row["state"] == Experiment.State.ROLLING_OUT
     if is_waiting or (row["state"] == Experiment.State.FAILED and row["error"].startswith(UNFINISHED)):
         row.update(state=Experiment.State.FAILED.value, error=INTERRUPTED["message"])
@@ -202,7 +202,7 @@ def _close_batch(row: Row) -> None:
 
 
 def _freeze_nothing(row: Row) -> None:
-    """A version whose freezing was in progress has failed; a frozen one keeps what is known of its files but for their names."""
+    """Mark a version as failed if its freezing was in progress; of a frozen one's files, keep everything except their names in storage."""
     ended(row, Version)
     row["files"] = {
         format: {split: {name: entry[name] for name in FILE_COLUMNS} for split, entry in splits.items()}
@@ -213,7 +213,7 @@ def _freeze_nothing(row: Row) -> None:
 def _check_version(row: Row) -> None:
     Recipe.from_json(row["recipe"])
     if row["row_type"] not in ROW_TYPES:
-        raise ValueError(f"{row['row_type']!r} is no type of rows.")
+        raise ValueError(f"{row['row_type']!r} isn't a row type.")
     if row["state"] == Version.State.FROZEN:
         fields = {**row, "dataset": Dataset(name="", description="")}
         markdown(cast("Version", SimpleNamespace(**fields)))
@@ -246,7 +246,7 @@ def _check_tags(row: Row) -> None:
 
 def _check_filters(row: Row) -> None:
     if Filters.read(row["query"]).query != row["query"]:
-        raise ValueError("the filters aren't written as the list writes them.")
+        raise ValueError("the filters aren't in the list's own form.")
 
 
 def _check_endpoint(row: Row) -> None:
@@ -274,7 +274,7 @@ TABLES: Final = (
     ),
     Table(
         Policy,
-        harmless={"location": "As somebody typed it. Each use checks it against the rules of its installation."},
+        harmless={"location": "Entered by somebody. Each use checks it against the rules of its installation."},
     ),
     Table(Promotion),
     Table(RedactionRule, most=MAX_RULES, check=_check_rule),
@@ -283,16 +283,16 @@ TABLES: Final = (
     _job(
         ImportBatch,
         left_out={"file": STORED, "idempotency_key": LeftOut("It belongs to a request to the other installation.")},
-        harmless={"filename": "As its sender named it.", "sha256": "Of a file that somebody imported."},
+        harmless={"filename": "Chosen by its sender.", "sha256": "A digest of an imported file."},
     ),
     Table(RejectedRow, of=("batch__workspace",)),
     _job(RolloutBatch),
-    Table(Task, harmless={"key": "What identifies a task."}),
+    Table(Task, harmless={"key": "Identifies a task."}),
     Table(
         Trajectory,
         elsewhere=("tools", "closing", "info"),
         check=_check_tags,
-        harmless={"content_hash": "Of what is in the archive."},
+        harmless={"content_hash": "A digest of data in the archive."},
     ),
     Table(SavedView, ids_in_text=("query",), check=_check_filters, most=MAX_VIEWS),
     Table(TrafficSplit, on_import={"is_on": False}),
@@ -305,8 +305,8 @@ TABLES: Final = (
             "token": KEY,
         },
         harmless={
-            "key_prefix": "What pages show of a key; nothing follows from it.",
-            "unit_digest": "Of a name that an agent chose.",
+            "key_prefix": "The part of a key that pages show; it reveals nothing of the rest.",
+            "unit_digest": "A digest of a name that an agent chose.",
         },
         settle=_end_session,
     ),
@@ -314,10 +314,10 @@ TABLES: Final = (
         Call,
         of=("session__workspace",),
         harmless={
-            "body_digest": "Of what is in the archive.",
-            "tools_digest": "Of what is in the archive.",
-            "chat_digest": "Of what is in the archive.",
-            "sequence_digest": "Of what is in the archive.",
+            "body_digest": "A digest of data in the archive.",
+            "tools_digest": "A digest of data in the archive.",
+            "chat_digest": "A digest of data in the archive.",
+            "sequence_digest": "A digest of data in the archive.",
         },
         check=_check_reply,
     ),
@@ -332,7 +332,7 @@ TABLES: Final = (
     Table(Desk, of=IN_QUEUE),
     Table(
         Assignment,
-        left_out={"draft": LeftOut("Drafts belong to who is writing them.")},
+        left_out={"draft": LeftOut("Drafts belong to the people who write them.")},
     ),
     Table(ItemAssignee, of=IN_QUEUE),
     Table(Preference),
@@ -345,7 +345,7 @@ TABLES: Final = (
     Table(Remark),
     Table(Comment),
     Table(Mention, of=("comment__workspace",)),
-    _job(Continuation, harmless={"action_hash": "Of what is in the archive."}),
+    _job(Continuation, harmless={"action_hash": "A digest of data in the archive."}),
     _job(Judge),
     Table(JudgePrompt, of=("judge__workspace",)),
     Table(
@@ -354,13 +354,13 @@ TABLES: Final = (
     ),
     Table(TaskSplit),
     Table(Dataset),
-    # Before the versions: nothing can be added to what is in a frozen one.
+    # Before versions, since nothing can be added to the rows of a frozen one.
     Table(VersionPreference, of=("version__workspace",)),
     Table(VersionJudgement, of=("version__workspace",)),
     Table(
         Version,
         left_out=TIMED,
-        harmless={"content_hash": "Of files in the archive.", "files": "Their sizes and hashes."},
+        harmless={"content_hash": "A hash of files in the archive.", "files": "Their sizes and hashes."},
         settle=_freeze_nothing,
         check=_check_version,
     ),
@@ -379,7 +379,7 @@ TABLES: Final = (
     Table(LiveAttempt, of=("experiment__workspace",)),
     Table(RetentionRule, on_import={"is_on": False, "ran_at": None}),
 )
-"""In the order in which an import writes them."""
+"""All tables, in the order in which an import writes them."""
 
 LISTED: Final = (
     Table(
@@ -398,35 +398,35 @@ LISTED: Final = (
         not_restored="Webhooks have to be created again, since their addresses and secrets aren't in the archive.",
     ),
 )
-"""Tables that are in the archive, but that no import writes."""
+"""Tables that are in the archive but aren't imported."""
 
 SPECIAL: Final[Mapping[type[Model], str]] = {
-    Step: "The trajectories' lines in the format retrace/1 have them.",
-    Original: "A member of its own has them.",
-    User: "Members, and who else is named, are in a member of their own, with name and e-mail address only.",
-    Membership: "The roles are beside the people. An import gives nobody a role.",
+    Step: "In the trajectories' lines, in the format retrace/1.",
+    Original: "In a separate member.",
+    User: "Everybody that rows refer to is in a separate member, with only their name and e-mail address.",
+    Membership: "The roles are listed with the people. An import gives nobody a role.",
 }
-"""Models that other members of the archive hold."""
+"""Models whose data is in other members of the archive."""
 
 EXCEPTIONS: Final[Mapping[type[Model], str]] = {
-    Workspace: "The archive is one. Its name is in the manifest.",
+    Workspace: "The archive as a whole. Its name is in the manifest.",
     ApiToken: "Secrets: issue new ones.",
     Invitation: "Each is a secret that grants access: invite people again.",
     FeedbackKey: "Secrets: create new ones.",
     AnsweredRequest: "Answers to repeated requests, kept for a day.",
-    RuleVersion: "It tells processes of this installation to read the redaction rules again.",
+    RuleVersion: "Makes processes of this installation reload the redaction rules.",
     Delivery: "Messages to webhooks, which aren't restored.",
     Checkpoint: "Saved states of training in progress, on a disk of this installation.",
-    Publication: "What answers on servers of this installation: publish again.",
+    Publication: "Models live on servers of this installation: publish them again.",
     Trace: "Spans are kept for a day; their trajectories move.",
     Source: "Part of a trace.",
     Span: "Part of a trace.",
     TracePart: "Part of a trace.",
-    QualityReport: "Measured from the judgments: measured again.",
-    BulkAct: "What it takes to undo an action.",
+    QualityReport: "Measured again from the judgments.",
+    BulkAct: "Data for undoing an action.",
     DeskLayout: "Belongs to a person, not to a workspace.",
     LayoutChoice: "Belongs to a person, not to a workspace.",
     Export: "Archives aren't part of an archive.",
     Import: "Archives aren't part of an archive.",
 }
-"""Models of which nothing is in the archive, and why."""
+"""Models that aren't in the archive at all, and why."""

@@ -11,7 +11,7 @@ urlpatterns = [
     path("settings/transfer/exports/", views.new_export, name="new_export"),
     path("settings/transfer/exports/<uuid:export_id>/archive/", views.archive, name="archive"),
     path("settings/transfer/exports/<uuid:export_id>/delete/", views.delete_archive, name="delete_archive"),
-    # Its end, /imports/, is what lets the body be as large as a file of trajectories (apps/common/uploads.py).
+    # It must end in /imports/, so that the body may be as large as a file of trajectories (apps/common/uploads.py).
     path("settings/transfer/imports/", views.new_import, name="new_import"),
 ]
 

@@ -126,7 +126,7 @@ def _with_other_rows(members: Members, rewrite: Any) -> bytes:
 
 def test_rows_of_frozen_versions_are_ones_that_pages_and_training_read(members: Members, settings: Any):
     assert imported(_with_other_rows(members, bytes), factories.member(Role.OWNER)).state == "done"
-    assert "It is no row" in refused(_with_other_rows(members, lambda body: b"{}" + body[body.index(b"\n") :]))
+    assert "It isn't a row" in refused(_with_other_rows(members, lambda body: b"{}" + body[body.index(b"\n") :]))
     assert "line 1: Not JSON" in refused(_with_other_rows(members, lambda body: b"x" + body))
     assert "lines. Expected" in refused(_with_other_rows(members, lambda body: body + body))
     settings.IMPORT_MAX_RECORD_BYTES = 5000

@@ -68,7 +68,7 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a state of the wrong type": ("training.run", {"state": []}, "don't fit together"),
     "a recipe that can't be read": ("datasets.version", {"recipe": {"x": 1}}, "There is no such rule"),
     "questions that can't be read": ("annotation.queue", {"asks": {"questions": [5]}}, "don't fit together"),
-    "a type of rows that there isn't": ("datasets.version", {"row_type": "prose"}, "'prose' is no type of rows"),
+    "an unknown row type": ("datasets.version", {"row_type": "prose"}, "'prose' isn't a row type"),
     "filters of another kind": ("trajectories.savedview", {"query": "x=javascript:alert(1)"}, "don't fit together"),
     "a null character": ("policies.policy", {"name": "a\0b"}, "without null characters"),
 }
@@ -182,7 +182,7 @@ BAD_FILES: dict[str, tuple[Callable[[Members], bytes], str]] = {
     "weights of no run": (_with(f"weights/{uuid4()}/model/model.safetensors"), "There is no such training run"),
     "a table that there isn't": (_with("tables/accounts.apitoken.jsonl"), "There is no such member"),
     "a file of no version": (_with(f"versions/{uuid4()}/train.jsonl"), "There is no such frozen version"),
-    "another file of a frozen version": (_swapped, "is missing, or another one"),
+    "another file of a frozen version": (_swapped, "is missing, or differs"),
     "JSON that is nested too deeply": (_deep, "Nested deeper"),
     "a member twice": (_twice, "Two members have the same name"),
     "content that doesn't fit the manifest": (_tampered, "another SHA-256"),

@@ -182,8 +182,8 @@ class _Operations(Resource[C], Generic[C]):
     ) -> Flow[Pushed]:
         """Push a frozen version to `to` on a hub, OWNER/NAME: its Parquet files, its card, and their digests, in one commit with a tag.
 
-        The hub is `endpoint`, else HF_ENDPOINT, else huggingface.co; the token is HF_TOKEN or that of `hf auth login`. `private` holds for a
-        repository that is made here. Needs `pip install retrace-client[hub]`.
+        The hub is `endpoint`, else HF_ENDPOINT, else huggingface.co; the token is HF_TOKEN or that of `hf auth login`. `private` applies to a
+        repository that this creates. Needs `pip install retrace-client[hub]`.
         """
         readme = yield from self._text(
             Request("GET", f"{version.path}/card", {"format": "markdown"}, headers={"Accept": "text/markdown"})

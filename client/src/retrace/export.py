@@ -35,7 +35,7 @@ def export_rows(
 def download_file(
     request: Request, file: File, to: Path, *, retries: Retries, progress: OnProgress | None
 ) -> Flow[Path]:
-    """Download what has these facts to `to`. Raises RetraceError if something else comes."""
+    """Download the file with this size and hash to `to`. Raises RetraceError if the server sends anything else."""
     # The name includes the content hash, so that only an interrupted download of the same file is resumed.
     part = to.with_name(f".{to.name}.{file.sha256[:16]}.part")
     yield from work(lambda: to.parent.mkdir(parents=True, exist_ok=True))

@@ -28,7 +28,7 @@ Agent = Callable[[Episode], Result | Awaitable[Result]]
 SHORTEST_PAUSE, MAX_PAUSE = 0.5, 5.0
 """Seconds between requests while no episode is available."""
 RENEWALS = 4
-"""Per lease period."""
+"""Renewals per lease period."""
 MAX_PROBLEM_LENGTH = 2000
 logger = logging.getLogger("retrace")
 

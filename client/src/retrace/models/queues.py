@@ -81,7 +81,7 @@ class Item(Answer):
     b: str | None
     purpose: str  # work, gold, training.
     overlap: int
-    taken: int  # Places in progress or judged.
+    taken: int  # Slots in progress or judged.
     judged: int
     disputed: bool | None  # Null for items that you have yet to judge yourself.
     assignees: list[str]  # Empty: for everybody.

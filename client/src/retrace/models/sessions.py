@@ -41,7 +41,7 @@ class Session(Answer):
     calls: int
     cost: (
         dict[str, Any] | None
-    )  # dollars (null: unknown), estimated_calls, unknown_calls. None of an open session of a split.
+    )  # dollars (null: unknown), estimated_calls, unknown_calls. None for a split's open session.
     trajectory: str | None
     problem: str  # Why it couldn't become a trajectory.
 

@@ -11,8 +11,8 @@ from retrace.models.answer import Answer, Waitable
 class _Transfer(Waitable):
     id: str
     state: str
-    size: int  # Bytes of the archive.
-    sha256: str  # Of the archive.
+    size: int  # Size of the archive in bytes.
+    sha256: str  # SHA-256 of the archive.
     rows_done: int
     rows_expected: int
     error: str
@@ -57,7 +57,7 @@ class WorkspaceImport(_Transfer):
     """The import of an archive into the workspace."""
 
     filename: str
-    counts: dict[str, int]  # Rows of each table that came in.
+    counts: dict[str, int]  # Number of imported rows of each table.
     people: list[Person]  # Whom you may want to invite.
 
     @property

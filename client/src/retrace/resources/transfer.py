@@ -1,4 +1,4 @@
-"""Exports of the whole workspace, and imports of archives into one without content."""
+"""Exports of the whole workspace, and imports of archives into an empty one."""
 
 from __future__ import annotations
 
