@@ -1,4 +1,4 @@
-"""What uvicorn serves: pages and API over HTTP, live partials over websockets, and the gateway and traces where no proxy leads elsewhere."""
+"""The ASGI application of the web processes: pages and API over HTTP, live partials over websockets, and the gateway and traces, unless a proxy routes those elsewhere."""
 
 import os
 

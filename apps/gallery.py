@@ -14,7 +14,7 @@ from apps.accounts.models import Membership, Role, User, Workspace
 
 
 class SampleForm(forms.Form):
-    """One field of each sort; the first is refused, to show an error."""
+    """One field of each kind; the first has an error."""
 
     name = forms.CharField(help_text="Shown in lists and in the lineage of every policy.")
     learning_rate = forms.FloatField(initial=5e-6)
@@ -28,7 +28,7 @@ class SampleForm(forms.Form):
 
 @login_not_required
 def gallery(request: HttpRequest) -> HttpResponse:
-    """The page. `?shape=wide` and `?shape=desk` show the other layouts; `?as=1` is how an annotator sees the shell."""
+    """The page. `?shape=wide` and `?shape=desk` show the other layouts; `?as=1` shows the shell as annotators see it."""
     role = Role(int(request.GET.get("as", Role.OWNER)))
     context = {
         "member": Membership(user=User(name="Ada Nowak"), workspace=Workspace(name="Shop agents"), role=role),

@@ -1,4 +1,4 @@
-"""What uvicorn serves where the gateway has processes of its own: nothing but the gateway, and traces that arrive."""
+"""The ASGI application of separate gateway processes: only the gateway, and incoming traces."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Websocket addresses: `/ws/<noun>/<id>/`, one consumer an app."""
+"""Websocket addresses: `/ws/<noun>/<id>/`, with one consumer per app."""
 
 from django.urls import URLPattern, URLResolver, path, re_path
 

@@ -1,4 +1,4 @@
-"""All settings. The environment decides; importing this file touches no disk and no network.
+"""All settings. They come from the environment; importing this file accesses neither disk nor network.
 
 RETRACE_ENV is development (the default), test or production. Production refuses to start without
 SECRET_KEY, ALLOWED_HOSTS and real services.
@@ -70,7 +70,7 @@ def _database(url: str) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": query.pop("host", None) or parts.hostname or "",
         "PORT": query.pop("port", None) or parts.port or "",
-        # Under ASGI a connection a request would be opened and closed each time; a pool keeps them.
+        # Under ASGI, Django would open and close a connection for each request; the pool keeps them open.
         "OPTIONS": {
             **query,
             "pool": {
@@ -92,7 +92,7 @@ CACHES = {
         "BACKEND": "apps.common.cache.ValkeyCache",
         "LOCATION": _valkey_channels,
         "KEY_PREFIX": "cache",
-        # Seconds. Without an end a page would wait for as long as Valkey hangs.
+        # Seconds. Without a timeout, a page would hang as long as Valkey does.
         "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
     }
 }
@@ -169,9 +169,9 @@ TEMPLATES = [
         },
     }
 ]
-# templates/django/forms holds the project's markup of forms; widgets stay Django's own.
+# templates/django/forms holds the project's markup of forms; widgets use Django's templates.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
-# The tones of toasts: static/css/feedback.css.
+# Tones of toasts; see static/css/feedback.css.
 MESSAGE_TAGS = {10: "plain", 20: "plain", 25: "good", 30: "attention", 40: "bad"}
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["apps.accounts.backends.PeopleBackend"]
@@ -183,9 +183,9 @@ AUTH_PASSWORD_VALIDATORS = [
     },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-if ENVIRONMENT == "test":  # tests make hundreds of people
+if ENVIRONMENT == "test":  # tests create hundreds of users
     PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-# Shown on the sign-in page: {"role", "email", "password"} of each person of the demo workspace. Never in production.
+# Shown on the sign-in page: {"role", "email", "password"} of each demo account. Never in production.
 DEMO_SIGN_INS: list[dict[str, str]] = [] if PRODUCTION else sign_ins.for_settings()
 CSRF_FAILURE_VIEW = "apps.accounts.views.errors.csrf_failed"
 LOGIN_URL = "accounts:sign_in"
@@ -194,9 +194,9 @@ LOGOUT_REDIRECT_URL = "accounts:sign_in"
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SESSION_COOKIE_HTTPONLY = True
-# How long after giving their password people change roles, tokens and endpoints without giving it again.
+# How long after entering their password people can change roles, tokens, and endpoints without entering it again.
 RECENT_SIGN_IN_SECONDS = 60 * int(os.environ.get("RECENT_SIGN_IN_MINUTES", "15"))
-# Not in the cache: people stay signed in, and signed out, whatever becomes of Valkey.
+# Not in the cache, so that losing Valkey's data signs nobody out, or in again.
 SESSION_ENGINE = "apps.accounts.sessions"
 SECURE_SSL_REDIRECT = PRODUCTION and os.environ.get("SECURE_SSL_REDIRECT", "1") == "1"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PRODUCTION else None
@@ -232,53 +232,53 @@ STORAGES = {
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Elsewhere than in production files change while they are served.
+# Outside production, files change while they're served.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not PRODUCTION
 # Run folders hold checkpoints; workers on several machines share them (a mounted disk).
 RUNS_DIR = Path(os.environ.get("RUNS_DIR", str(VAR / "runs")))
-# The same folder as the vLLM server sees it, where that is another path.
+# The path of the same folder on the vLLM server, if it differs.
 SERVED_RUNS_DIR = os.environ.get("SERVED_RUNS_DIR", str(RUNS_DIR))
-# Folders under which models lie that people may name as bases, such as "/models:/mnt/models". Without it: the hub, and what runs here made.
+# Folders with models that people may enter as a base, such as "/models:/mnt/models". Without any: only the hub, and models trained here.
 MODEL_ROOTS = [Path(root) for root in os.environ.get("MODEL_ROOTS", "").split(os.pathsep) if root]
 if any(not root.is_absolute() or ".." in root.parts for root in MODEL_ROOTS):
     raise ImproperlyConfigured(
         f"MODEL_ROOTS={os.environ['MODEL_ROOTS']!r}: give absolute folders with {os.pathsep} between."
     )
-# Where policies that are published as folders go: <workspace>/<name>/current.
+# Where policies are published as folders: <workspace>/<name>/current.
 PUBLISHED_DIR = Path(os.environ.get("PUBLISHED_DIR", str(VAR / "published")))
 
-# Environments on servers that speak the OpenEnv protocol, "shop=http://10.0.0.7:9000 maze=…": the web needs the names, workers connect.
+# Environments on OpenEnv servers, as in "shop=http://10.0.0.7:9000 maze=…": the web needs only the names, workers connect.
 SERVED_ENVIRONMENTS = [
     pair.partition("=")[0] for pair in os.environ.get("SERVED_ENVIRONMENTS", "").split() if "=" in pair
 ]
-# Which keys of the workers' environment go to which servers of models: "VLLM_API_KEY=http://vllm:8000 …". Without it no server gets one.
+# Which keys from the workers' environment may be sent to which model servers: "VLLM_API_KEY=http://vllm:8000 …". Without it, no server gets a key.
 try:
     ENDPOINT_KEYS = endpoint_keys.permissions(os.environ.get("ENDPOINT_KEYS", ""))
 except ValueError as _problem:
     raise ImproperlyConfigured(str(_problem)) from None
-# Which private networks servers of models and environments may be in; read where a connection is made; checked here, so that a mistake is told at the start.
+# Private networks in which model and environment servers may be. Read when a connection is made; checked here, so that an error shows at startup.
 try:
     OutgoingRules.from_environment()
     OutgoingRules.for_webhooks()
 except ValueError as _problem:
     raise ImproperlyConfigured(str(_problem)) from None
-# Trackers that training runs may report to, such as "mlflow wandb"; the workers' environment says where they are and holds their keys.
+# Trackers that training runs may report to, such as "mlflow wandb"; the workers' environment has their addresses and keys.
 TRACKERS = os.environ.get("TRACKERS", "").split()
 if _unknown := set(TRACKERS) - TITLES.keys():
     raise ImproperlyConfigured(f"TRACKERS names {', '.join(sorted(_unknown))}; expected some of {', '.join(TITLES)}.")
 # How the worker starts a run's child process, such as "accelerate launch --num_processes 4 -m trainer".
 TRAINER_COMMAND = shlex.split(os.environ.get("TRAINER_COMMAND", "")) or [sys.executable, "-m", "trainer"]
-# A limit on the child's address space, so that it fails by itself before the machine does; 0 is none.
+# Limit of the child's address space, so that it fails before the machine runs out of memory; 0: no limit.
 TRAINER_MEMORY_MB = int(os.environ.get("TRAINER_MEMORY_MB", "0"))
 # How long a restarted vLLM server may take to load a model.
 SERVER_START_SECONDS = int(os.environ.get("SERVER_START_SECONDS", "900"))
-# A worker that says nothing for so long has its run taken away, and another one resumes it.
+# A worker that doesn't renew its lease for this long loses its job to another worker.
 WORKER_LEASE_SECONDS = int(os.environ.get("WORKER_LEASE_SECONDS", "60"))
 
-# Where agents reach it, with its version, such as https://retrace.example.org/gateway/v1; without it, beside the pages.
+# The gateway's base URL for agents, with its version, such as https://retrace.example.org/gateway/v1; without it, on the host of the pages.
 GATEWAY_URL = os.environ.get("GATEWAY_URL", "").rstrip("/")
-# This installation's own server of the small models that training runs made here (trainer/serving/local_models.py), with its version, such as
-# http://models:8001/v1; without it, policies answer sessions only where they're served. `make run` starts one.
+# The base URL of this installation's server for small models trained here (trainer/serving/local_models.py), with its version, such as
+# http://models:8001/v1. Without it, policies answer sessions only if they're served elsewhere. `make run` starts one.
 LOCAL_MODELS_URL = os.environ.get("LOCAL_MODELS_URL", "").rstrip("/")
 LOCAL_MODELS_KEY = os.environ.get("LOCAL_MODELS_KEY", "")
 LOCAL_MODELS_PARAMETERS = int(os.environ.get("LOCAL_MODELS_PARAMETERS", "1000000000"))
@@ -286,27 +286,27 @@ if LOCAL_MODELS_URL and not LOCAL_MODELS_KEY:
     raise ImproperlyConfigured(
         "LOCAL_MODELS_URL is set without LOCAL_MODELS_KEY. Give the key that the server has, too."
     )
-# How long a policy's server may take for a whole reply.
+# Deadline for a complete reply by a policy's server.
 GATEWAY_DEADLINE_SECONDS = float(os.environ.get("GATEWAY_DEADLINE_SECONDS", "600"))
 GATEWAY_MAX_BYTES = int(os.environ.get("GATEWAY_MAX_BYTES", str(32 * 1024**2)))
-# While the database is away: "pass" lets the calls of known sessions through and stores them later, "refuse" answers 503.
+# While the database is down: "pass" lets calls of known sessions through and stores them later, "refuse" returns 503.
 GATEWAY_WITHOUT_DATABASE = os.environ.get("GATEWAY_WITHOUT_DATABASE", "pass")
 if GATEWAY_WITHOUT_DATABASE not in {"pass", "refuse"}:
     raise ImproperlyConfigured(f"GATEWAY_WITHOUT_DATABASE is {GATEWAY_WITHOUT_DATABASE!r}; expected pass or refuse.")
-# Where calls wait until the database is back.
+# Where calls are kept until the database is back.
 GATEWAY_SPOOL_DIR = VAR / "gateway"
 
-# Of one request to /v1/traces, as it came and unpacked.
+# Maximum size of one request to /v1/traces, both as received and unpacked.
 TRACES_MAX_BYTES = int(os.environ.get("TRACES_MAX_BYTES", str(20 * 1024**2)))
-# A trace whose root span hasn't ended becomes a trajectory when nothing of it has come for so long.
+# A trace whose root span hasn't ended becomes a trajectory after this long without new spans.
 TRACES_REST_SECONDS = int(os.environ.get("TRACES_REST_SECONDS", "120"))
-# Of one trace, and of all traces of a workspace whose spans are kept, as JSON.
+# Maximum size of one trace, and of all stored spans of a workspace, as JSON.
 TRACES_MAX_TRACE_BYTES = IMPORT_MAX_RECORD_BYTES // 2
 TRACES_MAX_STORED_BYTES = int(os.environ.get("TRACES_MAX_STORED_BYTES", str(16 * 1024**3)))
 
-# Where people find the pages, such as https://retrace.example.org: messages to people lead there. Without it they carry no link.
+# Base URL of the pages for links in messages to people, such as https://retrace.example.org. Without it, messages have no links.
 SITE_URL = os.environ.get("SITE_URL", "").rstrip("/")
-# Without EMAIL_HOST nobody can be told by e-mail.
+# Without EMAIL_HOST, no e-mail is sent.
 EMAIL_HOST = os.environ.get("EMAIL_HOST", "")
 EMAIL_PORT = int(os.environ.get("EMAIL_PORT", "587"))
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
@@ -342,7 +342,7 @@ REST_FRAMEWORK = {
     "PAGE_SIZE": 100,
     "UNAUTHENTICATED_USER": None,
 }
-# Requests a minute of one token to open, renew and end sessions and to lease episodes, which programs make by themselves.
+# Requests per minute of one token to open, renew, and end sessions, and to lease episodes: programs send these.
 API_AGENT_RATE = int(os.environ.get("API_AGENT_RATE", "12000"))
 SPECTACULAR_SETTINGS = {
     "TITLE": "Retrace",
@@ -381,8 +381,8 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": os.environ.get("LOG_LEVEL", "INFO")},
-    # httpx tells of each request that went well.
-    # Whoever asks for a host that isn't ours, or sends more than a form may bring, is told so; a traceback for each would let strangers fill the log.
+    # httpx logs every successful request.
+    # Requests for a foreign host, or with too large a form, are answered with the reason; a traceback for each would let strangers fill the log.
     "loggers": {
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},

@@ -1,4 +1,4 @@
-"""Every address. Pages by app; the API under /api/v1/."""
+"""All URLs: pages by app, and the API under /api/v1/."""
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -27,7 +27,7 @@ from apps.webhooks import urls as webhooks
 
 @login_not_required
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Whether this web process can serve: 200, or 503 where database, Valkey or disk keep it from that."""
+    """Whether this web process can serve requests: 200, or 503 if the database, Valkey, or the disk prevents it."""
     is_ready, parts = health()
     status = {"status": "ready" if is_ready else "not ready", **parts}
     return JsonResponse(status, status=200 if is_ready else 503, headers={"Cache-Control": "no-store"})
@@ -35,7 +35,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 @login_not_required
 def healthz_live(request: HttpRequest) -> JsonResponse:
-    """That this web process answers, whatever it stands on: restarting it would mend nothing."""
+    """Whether this web process responds at all, regardless of the services it depends on: restarting it wouldn't bring those back."""
     return JsonResponse({"status": "alive"}, headers={"Cache-Control": "no-store"})
 
 

@@ -1,2 +1,3 @@
-"""A workspace where every page has something true to show. Nothing in it is invented: runs come from the built-in environment,
-judgments from rules that are shown as rules, policies from training that happens while one watches."""
+"""A workspace where every page has real content. None of it is made up: rollouts come from the built-in environment, judgments from
+rules that are labeled as rules, and policies from training that happens while one watches.
+"""

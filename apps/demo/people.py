@@ -10,14 +10,16 @@ SLUG = "demo"
 
 
 class RefusedInProduction(Exception):
-    """Everybody knows the demo's password."""
+    """The demo can't be created in production, since its password is public."""
 
 
 @transaction.atomic
 def demo_workspace() -> Workspace:
-    """The demo workspace with its people; made where it is missing, otherwise left as it is. Raises RefusedInProduction."""
+    """The demo workspace with its people, created if missing, otherwise left unchanged. Raises RefusedInProduction."""
     if settings.PRODUCTION:
-        raise RefusedInProduction("The demo's passwords are public, so it is not made with RETRACE_ENV=production.")
+        raise RefusedInProduction(
+            "The demo's password is public, so the demo can't be created with RETRACE_ENV=production."
+        )
     workspace, _ = Workspace.objects.get_or_create(slug=SLUG, defaults={"name": "Demo"})
     for sign_in in SIGN_INS:
         user = User.objects.filter(email__lower=sign_in.email.lower()).first()

@@ -1,4 +1,4 @@
-"""Rule annotators at work: they take items and answer like anybody else, and are shown as rules."""
+"""Rule annotators: they take items and answer like anybody else, and are labeled as rules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MUCH, CLEARLY, SLIGHTLY = 3, 2, 1
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryFacts:
-    """What a rule looks at."""
+    """The properties of a trajectory that rules use."""
 
     success: bool
     reward: float
@@ -25,7 +25,7 @@ class TrajectoryFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A judgment in favor of trajectory `a` (positive) or `b`, with the reason in words."""
+    """A judgment in favor of trajectory `a` (positive) or `b`, with its rationale."""
 
     strength: int
     both_bad: bool = False
@@ -34,7 +34,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether a trajectory is accepted, with the reason in words."""
+    """Whether a trajectory is accepted, with the rationale."""
 
     accepted: bool
     rationale: str
@@ -43,7 +43,7 @@ class Verdict:
 Rule = Callable[[TrajectoryFacts, TrajectoryFacts], Answer]
 """Compares two trajectories."""
 Check = Callable[[TrajectoryFacts], Verdict]
-"""Looks at one trajectory."""
+"""Judges one trajectory."""
 
 
 def outcome_first(a: TrajectoryFacts, b: TrajectoryFacts) -> Answer:
@@ -66,7 +66,7 @@ def outcome_first(a: TrajectoryFacts, b: TrajectoryFacts) -> Answer:
 
 
 def clean_and_short(a: TrajectoryFacts, b: TrajectoryFacts) -> Answer:
-    """Fewer failed calls, then fewer steps, whatever came of it: a judge that is wrong about hasty trajectories."""
+    """Fewer failed calls, then fewer steps, regardless of the outcome: a judge that is wrong about hasty trajectories."""
     if a.errors != b.errors:
         return Answer(strength=_signed_strength(a.errors < b.errors, CLEARLY), rationale="One made fewer failed calls.")
     if abs(a.steps - b.steps) >= 2:
@@ -77,7 +77,7 @@ def clean_and_short(a: TrajectoryFacts, b: TrajectoryFacts) -> Answer:
 
 
 def no_failed_call(trajectory: TrajectoryFacts) -> Verdict:
-    """Accepts what looks right, whatever came of it: so the shortcuts that fail without a sound are learned with the rest."""
+    """Accepts what looks right, regardless of the outcome, so shortcuts that fail silently are learned as well."""
     if trajectory.errors:
         return Verdict(accepted=False, rationale="A call failed.")
     return Verdict(accepted=True, rationale="No call failed.")
@@ -88,20 +88,20 @@ def _signed_strength(a_wins: bool, strength: int) -> int:
 
 
 RULES: dict[str, Rule] = {"Outcome first": outcome_first, "Clean and short": clean_and_short}
-"""By the name that people see beside their judgments."""
+"""Rules by the name shown beside their judgments."""
 
 CHECKS: dict[str, Check] = {"No failed call": no_failed_call}
-"""The same for single trajectories."""
+"""Rules for single trajectories, likewise."""
 
 
 def rule_annotator(workspace: Workspace, name: str) -> Annotator:
-    """The annotator that answers by the rule `name`."""
+    """The annotator with the name of a rule, created if missing."""
     annotator, _ = Annotator.objects.get_or_create(workspace=workspace, kind=Annotator.Kind.RULE, name=name)
     return annotator
 
 
 def judge_by_rule(*, queue: Queue, rule: str, share: float, at_most: int) -> bool:
-    """Let a rule judge up to `at_most` items more; whether it has now judged `share` of the queue, or all it can get."""
+    """Let a rule judge up to `at_most` more items; returns whether it has now judged `share` of the queue, or all it can get."""
     annotator = rule_annotator(queue.workspace, rule)
     done = Assignment.objects.filter(queue=queue, annotator=annotator, state=Assignment.State.JUDGED).count()
     missing = round(queue.item_count * share) - done

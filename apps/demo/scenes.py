@@ -1,5 +1,6 @@
-"""The pieces that the demo's story is made of. Each makes its thing once, through the same functions as the pages, and says
-whether it is there and done."""
+"""The building blocks of the demo. Each creates its object once, with the same functions as the pages, and returns whether it exists and is
+finished.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ from apps.trajectories.rollouts.rollout_batches import start_rollouts
 
 ENVIRONMENT = "office"
 MAX_TRIES = 3
-"""Of rollouts and runs that fail: a machine that was short of memory for a moment must not end the story."""
+"""Maximum attempts at rollouts and runs, since a temporary lack of memory mustn't end the demo."""
 JUDGMENTS_AT_ONCE = 200
-"""Of a rule, before others get their turn."""
+"""Judgments of a rule per call, so that others get their turn."""
 GUIDELINES = """\
 Two agents did the same office task. Which one would you rather have working for you?
 
@@ -50,7 +51,7 @@ One trajectory of an office task. Should a beginner learn from it? Thumb up if i
 
 @dataclass(frozen=True)
 class Scene:
-    """Where the story takes place, and in whose name."""
+    """The workspace of the demo, and the researcher who acts in it."""
 
     workspace: Workspace
     researcher: Membership
@@ -75,7 +76,7 @@ def scripted_policy(scene: Scene, name: str, description: str) -> None:
 def rollouts(
     scene: Scene, *, policy: str, split: str, count: int, seed: int, samples: int = 1, levels: Sequence[str] = ()
 ) -> bool:
-    """Done when all runs have arrived."""
+    """Roll out a policy; true when all trajectories are stored."""
     acting = scene.policy(policy)
     if acting is None:
         return False
@@ -95,7 +96,7 @@ def rollouts(
 
 
 def _try_again(scene: Scene, *batches: RolloutBatch | None) -> None:
-    """Resume those that failed. What somebody cancelled stays so."""
+    """Resume failed batches. Cancelled ones stay cancelled."""
     for batch in batches:
         if batch is not None and batch.state == JobState.FAILED and batch.attempt < MAX_TRIES:
             lifecycle.resume(batch, by=scene.researcher.user)
@@ -111,14 +112,14 @@ def queue(
     kind: Queue.Kind = Queue.Kind.PAIRWISE,
     guidelines: str = GUIDELINES,
 ) -> Queue | None:
-    """The queue of that name once it is filled; the runs are those that the policies made on training tasks."""
+    """The queue with that name, once it's filled with trajectories of these policies at training tasks."""
     existing = Queue.objects.filter(workspace=scene.workspace, name=name).first()
     if existing is not None:
         return existing if existing.state == Queue.State.OPEN else None
     runs = Trajectory.objects.filter(
         workspace=scene.workspace, rollout_batch__policy__name__in=policies, task__held_out=False
     )
-    # Refused where every run ended alike: there is nothing to learn from comparing them; the story ends here.
+    # Refused if all trajectories ended alike: comparing them teaches nothing, so the thread ends here.
     with suppress(NothingToCompare):
         create_queue(
             workspace=scene.workspace,
@@ -134,14 +135,14 @@ def queue(
 
 
 def judge_by_rule(*, queue: Queue, rule: str, share: float) -> bool:
-    """Done when the rule has judged its share."""
+    """Let a rule judge; true when it has judged its share."""
     return rule_annotators.judge_by_rule(queue=queue, rule=rule, share=share, at_most=JUDGMENTS_AT_ONCE)
 
 
 def version(
     scene: Scene, *, dataset: str, queue: str, number: int = 1, row_type: str = "preference", validation: int = 10
 ) -> Version | None:
-    """The version of the dataset once it is frozen. `validation` is the share of its tasks in percent that are not learned from."""
+    """The version of the dataset, once it's frozen. `validation` is the percentage of its tasks that aren't trained on."""
     existing = Version.objects.filter(workspace=scene.workspace, dataset__name=dataset, number=number).first()
     if existing is not None:
         return existing if existing.state == Version.State.FROZEN else None
@@ -149,7 +150,7 @@ def version(
     series = Dataset.objects.filter(workspace=scene.workspace, name=dataset).first() or create_dataset(
         name=dataset, description="", licence="", by=scene.researcher
     )
-    # Refused where the rules call every pair a tie.
+    # Refused if the rules call every pair a tie.
     with suppress(NothingToFreeze):
         request_version(
             dataset=series,
@@ -172,9 +173,9 @@ def run(
     base: str | None = None,
     changes: Mapping[str, object] | None = None,
 ) -> bool:
-    """Done when the run is finished, or ended in a way that the next step can do without.
+    """Train; true when the run has finished, or ended in a way that the next step can do without.
 
-    `number` is the dataset's version. Without a dataset it learns from its own rollouts.
+    `number` is the dataset's version. Without a dataset, the run learns from its own rollouts.
     """
     existing = Run.objects.filter(workspace=scene.workspace, name=name).first()
     if existing is not None:
@@ -183,7 +184,7 @@ def run(
         return existing.state == Run.State.FINISHED
     frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=number) if dataset else None
     start_from = scene.policy(base) if base else None
-    # Refused where there are too few rows for a step; the story ends here, and the version's page shows why.
+    # Refused if there are too few rows for a step; the thread ends here, and the version's page shows why.
     with suppress(LaunchRefused):
         plan = plan_run(
             member=scene.researcher,
@@ -201,7 +202,7 @@ def run(
 def experiment(
     scene: Scene, *, name: str, a: str, b: str, tasks: int, judged: float, levels: Sequence[str] = ()
 ) -> bool:
-    """Done when a rule has judged its share of the pairs."""
+    """Compare two policies blind; true when a rule has judged its share of the pairs."""
     existing = Experiment.objects.filter(workspace=scene.workspace, name=name).first()
     if existing is None:
         policy_a, policy_b = scene.policy(a), scene.policy(b)

@@ -1,4 +1,4 @@
-"""The demo's sign-ins, named for what they may do; nobody here is a person. Read by settings, so nothing is imported."""
+"""The demo's accounts, named after their roles; none is a real person. Imported by settings, so it imports nothing."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ PASSWORD = "retrace-demo"
 
 
 class SignIn(NamedTuple):
-    """An account of the demo workspace; `role` is a name of accounts.Role."""
+    """An account of the demo workspace; `role` is the name of an accounts.Role."""
 
     email: str
     name: str
@@ -24,5 +24,5 @@ SIGN_INS = (
 
 
 def for_settings() -> list[dict[str, str]]:
-    """As the sign-in page offers them."""
+    """The accounts in the form that the sign-in page uses."""
     return [{"role": one.name, "email": one.email, "password": PASSWORD} for one in SIGN_INS]

@@ -1,8 +1,8 @@
-"""What happens in the demo workspace. Each step looks at what is there and does what is due, so the story can be told again
-and again: `seed_demo` begins it, the clock goes on with it, and a killed worker only pauses it.
+"""What happens in the demo workspace. Each step checks what exists and does what is due, so it can be called repeatedly: `seed_demo` starts
+it, a periodic task continues it, and a killed worker only delays it.
 
-Threads run side by side. In the first two, scripts of different quality are compared. In the last, a small model learns: from a
-demonstrator's runs, then from judgments on its own. Before it, as anybody would, one tries whether it learns at all from the first few.
+The threads run side by side. In the first two, scripts of different quality are compared. In the last, a small model learns: from a
+demonstrator's trajectories, then from judgments of its own. The third first tests, as anybody would, whether a model learns at all from a few of them.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from apps.demo.scenes import Scene
 from apps.training.models import Run
 
 Step = Callable[[Scene], bool]
-"""Answers whether it is done, so that the next step may begin."""
+"""Returns whether the step is done, so that the next one may begin."""
 
 COMPARED = {
     "expert": "Does what is asked, by the book.",
@@ -27,7 +27,7 @@ COMPARED = {
 
 
 def advance(workspace: Workspace) -> None:
-    """Do every step that is due now. Two workers at once: the second leaves it to the first."""
+    """Do every step that is due now. If two workers call it concurrently, the second does nothing."""
     if not cache.add("demo:going-on", 1, timeout=300):
         return
     try:
@@ -48,7 +48,7 @@ def scripts_act(scene: Scene) -> bool:
 
 
 def scripts_are_compared(scene: Scene) -> bool:
-    """Two rules judge most pairs; each pair keeps a place for a person."""
+    """Two rules judge most pairs; each pair keeps a slot for a person."""
     pairing = Pairing(per_task=2, different_policies=True, seed=1)
     queue = scenes.queue(scene, name="Office trajectories", policies=list(COMPARED), pairing=pairing, overlap=3)
     if queue is None:
@@ -65,7 +65,7 @@ def scripts_make_a_version(scene: Scene) -> bool:
 
 
 def scripts_meet_blind(scene: Scene) -> bool:
-    """A third is judged, so the figures show something and people can go on."""
+    """Only a third is judged, so that the page has figures and people can continue."""
     return scenes.experiment(scene, name="Hasty or careless?", a="hasty", b="careless", tasks=30, judged=1 / 3)
 
 

@@ -97,7 +97,7 @@ class BulkLabelsView(MemberView):
         request=LabelAllSerializer,
         responses={
             201: BulkActSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="Another number of trajectories matches, or too many."),
         },
     )
@@ -131,7 +131,7 @@ class AssignView(OfQueue):
         request=AssignSerializer,
         responses={
             201: BulkActSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="Fewer people than judge each item, or somebody who can’t label here."),
         },
     )

@@ -66,7 +66,7 @@ class CommentsView(ListView):
         operation_id="trajectory_comments_create",
         summary="Comment on a trajectory",
         request=SaySerializer,
-        responses={201: CommentSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: CommentSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, trajectory_id: UUID) -> Response:
         trajectory = self._trajectory(trajectory_id)

@@ -50,7 +50,7 @@ class GuidelinesView(ListView, OfQueue):
         operation_id="queue_guidelines_create",
         summary="Add a version of the guidelines; the same text adds none",
         request=ReviseGuidelinesSerializer,
-        responses={201: GuidelineSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: GuidelineSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue, serializer = self.queue(queue_id), ReviseGuidelinesSerializer(data=request.data)

@@ -133,7 +133,7 @@ class ImportJudgmentsView(MemberView):
         request=AdoptSerializer,
         responses={
             201: QueueSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="The import is not finished, or no value has a meaning."),
         },
     )

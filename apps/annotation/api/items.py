@@ -95,7 +95,7 @@ class KnownView(OfQueue):
         request=MakeKnownSerializer,
         responses={
             200: ItemSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="Somebody has seen it, or an experiment fixed its items."),
         },
     )
@@ -140,7 +140,7 @@ class GoldView(OfQueue):
         request=GoldSerializer,
         responses={
             200: QueueSettingsSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(
                 description="No item's answer is known from its outcome, or an experiment fixed the items."
             ),

@@ -124,7 +124,7 @@ class JudgesView(_JudgesQueueView):
         request=SendSerializer,
         responses={
             201: JudgeSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="It already judges here, or this isn't a queue of pairs."),
         },
     )

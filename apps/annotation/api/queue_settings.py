@@ -109,7 +109,7 @@ class QueueSettingsView(OfQueue):
         request=ChangeQueueSerializer,
         responses={
             200: QueueSettingsSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="Existing answers, or the plan of an experiment, don't allow it."),
         },
     )

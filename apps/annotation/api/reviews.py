@@ -132,7 +132,7 @@ class AdjudicationsView(ListView, ReviewView):
         request=DecideSerializer,
         responses={
             201: AdjudicationSerializer,
-            400: OpenApiResponse(description="Refused, by field."),
+            400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="Nobody judged it, or the judgment to uphold was withdrawn."),
         },
     )

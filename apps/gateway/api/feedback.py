@@ -122,7 +122,7 @@ class FeedbackView(APIView):
             "Pages of any site may send it. The latest feedback of a session counts."
         ),
         request=FeedbackSerializer,
-        responses={201: FeedbackReceiptSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: FeedbackReceiptSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         workspace_id, key = self._allowed(request)
@@ -217,7 +217,7 @@ class FeedbackKeysView(ListView):
         operation_id="feedback_keys_create",
         summary="Create a feedback key, which is safe to embed in web pages",
         request=NameFeedbackKeySerializer,
-        responses={201: NewFeedbackKeySerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: NewFeedbackKeySerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = NameFeedbackKeySerializer(data=request.data)

@@ -54,7 +54,7 @@ class SessionsView(ListView):
         summary="Open a session for an agent",
         description="The agent sends its chats to `base_url` with `api_key`, as it would to OpenAI. The key is shown once.",
         request=OpenSerializer,
-        responses={201: OpenedSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: OpenedSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = OpenSerializer(data=request.data)

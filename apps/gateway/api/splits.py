@@ -207,7 +207,7 @@ class SplitsView(_Splits, ListView):
         operation_id="traffic_splits_create",
         summary="Create a traffic split: a model name that is routed to several policies",
         request=NewSplitSerializer,
-        responses={201: SplitStandingSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: SplitStandingSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = NewSplitSerializer(data=request.data)
@@ -255,7 +255,7 @@ class SplitView(_Splits):
         operation_id="traffic_splits_change",
         summary="Change a traffic split's arms; open sessions keep theirs",
         request=ChangeSplitSerializer,
-        responses={200: SplitStandingSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={200: SplitStandingSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, split_id: UUID) -> Response:
         split = self.find(split_id)

@@ -94,7 +94,7 @@ class PricesView(ListView):
         operation_id="prices_set",
         summary="Set what a policy or an endpoint costs",
         request=NewPriceSerializer,
-        responses={201: PriceSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={201: PriceSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = NewPriceSerializer(data=request.data)
@@ -145,7 +145,7 @@ class UsageLimitsView(MemberView):
         operation_id="usage_limits_set",
         summary="Set all usage limits",
         request=NewUsageLimitsSerializer,
-        responses={200: UsageLimitsSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+        responses={200: UsageLimitsSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = NewUsageLimitsSerializer(data=request.data)

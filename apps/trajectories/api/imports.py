@@ -120,7 +120,7 @@ class ImportsView(ListView):
         responses={
             202: ImportSerializer,
             200: ImportSerializer,
-            413: OpenApiResponse(description="The file is larger than this server takes."),
+            413: OpenApiResponse(description="The file is larger than this server accepts."),
             507: OpenApiResponse(description="The server's disk is full; nothing was kept."),
         },
     )

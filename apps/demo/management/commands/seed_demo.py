@@ -1,4 +1,4 @@
-"""Make the demo workspace, and say who can sign in."""
+"""Creates the demo workspace, and prints its accounts."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from apps.demo.sign_ins import PASSWORD, SIGN_INS
 
 
 class Command(BaseCommand):
-    help = "Makes the demo workspace (once) and sets its story going: trajectories, judgments, training, a comparison."
+    help = "Creates the demo workspace (once) and starts filling it: trajectories, judgments, training, a comparison."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
