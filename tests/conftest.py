@@ -1,7 +1,7 @@
-"""Real services for every test: PostgreSQL and Valkey of this test session, in a folder of their own.
+"""Real services for every test: a PostgreSQL and a Valkey for this test session, in a separate folder.
 
-The environment is set here, before Django reads its settings. Under xdist the controller starts the services and
-the workers share them, each with a database (pytest-django adds the suffix), a Valkey number and a folder of its own.
+The environment is set here, before Django reads its settings. Under xdist, the controller starts the services and
+the workers share them; each has its own database (pytest-django adds the suffix), Valkey number, and folder.
 """
 
 import gc
@@ -33,7 +33,7 @@ if XDIST_WORKER is None:
     os.environ["RETRACE_VAR"] = tempfile.mkdtemp(prefix="retrace-tests-")
 STACK = paths.for_base(ROOT)
 if XDIST_WORKER:
-    STACK = replace(STACK, var=STACK.var / XDIST_WORKER)  # the sockets stay those of the controller
+    STACK = replace(STACK, var=STACK.var / XDIST_WORKER)  # the sockets are the controller's
     STACK.logs.mkdir(parents=True, exist_ok=True)
 os.environ |= {
     "RETRACE_VAR": str(STACK.var),
@@ -43,14 +43,14 @@ os.environ |= {
     "VALKEY_URL": STACK.valkey_url.replace("db=0", f"db={int(XDIST_WORKER[2:]) + 1 if XDIST_WORKER else 0}"),
     "TOKENIZERS_PARALLELISM": "false",
 }
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine decides no test
-settings.register_profile("same", UNHURRIED, derandomize=True)  # what passed here passes there
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a slow machine must not fail a test
+settings.register_profile("same", UNHURRIED, derandomize=True)  # the same examples everywhere
 settings.register_profile(
     "explore", UNHURRIED, max_examples=10_000
 )  # pytest --hypothesis-profile=explore: new examples
 settings.load_profile("same")
-gc.disable()  # until the tests are collected: what they import stays, and looking through it takes a third of that time
-django.setup()  # before test modules import models; pytest-django does it too late for settings found here
+gc.disable()  # until the tests are collected: imported objects stay, and scanning them would take a third of that time
+django.setup()  # before test modules import models; pytest-django would do it too late, since the settings are set here
 connections.settings["default"]["TEST"]["TEMPLATE"] = migrated_cluster.TEMPLATE
 flush.install()
 _services = pytest.StashKey[EmbeddedServices]()
@@ -72,7 +72,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.stash[_services] = migrated_cluster.start(STACK)
         if session.config.getoption(
             "numprocesses", None
-        ):  # pytest-django would read the settings before the lines above
+        ):  # otherwise pytest-django would read the settings before the lines above
             del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
@@ -93,7 +93,7 @@ LONGEST = {"stack/test_run.py", "browser/test_loop.py", "workers/test_live_runs.
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark the tests of the running product; and put the longest files first, so that no worker is left alone with one at the end."""
+    """Mark the tests of the running product, and put the longest files first, so that no worker ends up running one alone."""
     for item in items:
         if "live_programs" in getattr(item, "fixturenames", ()):
             item.add_marker("stack")
@@ -103,28 +103,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Names packed bytes by their argument: what packs them may put the time of day into them, and all workers must collect the same tests."""
+    """Name packed bytes by their argument: compressing may include the time of day, and all workers must collect tests with the same names."""
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
 @pytest.fixture(scope="session")
 def stack_paths() -> paths.StackPaths:
-    """The folders of the services that this session runs on."""
+    """Paths of the services that this session uses."""
     return STACK
 
 
 @pytest.fixture(scope="session")
 def valkey() -> Iterator[redis.Redis]:
-    """A client of this worker's Valkey number."""
+    """A client for this worker's Valkey number."""
     with redis.Redis.from_url(os.environ["VALKEY_URL"]) as client:
         yield client
 
 
 @pytest.fixture(autouse=True)
 def clean_valkey(valkey: redis.Redis) -> None:
-    """Begin without the cache entries, rate limits and queued tasks of earlier tests.
+    """Start without the cache entries, rate limits, and queued tasks of earlier tests.
 
-    Celery's bindings stay: a live worker of this session made them when it started, and makes them only once.
+    Celery's bindings are kept: a live worker of this session creates them when it starts, and only then.
     """
     for key in valkey.scan_iter(count=1000):
         if b"_kombu.binding" not in key:
@@ -133,7 +133,7 @@ def clean_valkey(valkey: redis.Redis) -> None:
 
 @pytest.fixture(autouse=True)
 def files_of_this_test(tmp_path: Path, settings: object, request: pytest.FixtureRequest) -> None:
-    """Give stored files a folder of the test's own, except where other processes must find them too."""
+    """Give each test a folder for stored files, except where other processes must find them, too."""
     if "live_stack" in request.fixturenames:
         return
     location = str(tmp_path / "files")
@@ -144,14 +144,14 @@ def files_of_this_test(tmp_path: Path, settings: object, request: pytest.Fixture
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_old_is_collected() -> None:
-    """Each training run of these tests collects garbage, which would take a second in a process that has imported everything."""
+    """Freeze the garbage collector's objects: each training run in these tests collects garbage, which would take a second with everything imported."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def pages_without_line_breaks() -> Iterator[None]:
-    """Let test clients answer pages with their white space collapsed: where a template breaks its lines decides no test."""
+    """Make test clients collapse white space in pages, so that line breaks in templates don't affect tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Client, "request", with_collapsed_pages(Client.request))
         yield
@@ -159,7 +159,7 @@ def pages_without_line_breaks() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def real_data() -> Callable[[str], Path]:
-    """Finds a file or folder of trajectories that others made, which are not part of the project; skips without them."""
+    """Returns the path of a file or folder with trajectories by others, which aren't part of the project; skips the test without them."""
     folder = Path(os.environ.get("RETRACE_DATA") or ROOT.parent / "shared" / "data")
 
     def find(path: str) -> Path:
@@ -172,7 +172,7 @@ def real_data() -> Callable[[str], Path]:
 
 @pytest.fixture
 def free_port() -> int:
-    """A port of this machine that nobody listens on now."""
+    """A port on this machine that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

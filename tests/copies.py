@@ -1,6 +1,6 @@
-"""Many rows of everything: copies of whatever rows a test has made, of every model, related as their originals are.
+"""Makes many rows of every model: copies of the rows that a test has created, related to each other like their originals.
 
-Nothing here names a model, so that a new one is copied too.
+No model is named here, so new ones are covered.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ FITTING: dict[str, dict[str, Any]] = {
     "Correction": {"index": 0, "policy": None, "message": {"content": "x"}},
     "VersionJudgement": {"rating": None, "split": "train"},
 }
-"""What the constraints of a model want of a row."""
+"""Values required by the constraints of a model."""
 
 
 class Key(NamedTuple):
-    """One row, in whatever table."""
+    """A row, identified by model and primary key."""
 
     model: type[models.Model]
     pk: Any
 
 
 def our_models() -> list[type[models.Model]]:
-    """Every model of the product with a table, those that Django makes for many-to-many relations among them."""
+    """Every model of the product with a table, including those that Django creates for many-to-many relations."""
     ours = [model for model in apps.get_models(include_auto_created=True) if model.__module__.startswith("apps.")]
     return [model for model in ours if model._meta.managed and not model._meta.proxy]
 
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """Without the database's triggers, some of which keep frozen versions from growing."""
+    """Disables the database's triggers, some of which keep frozen versions from growing."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         yield
@@ -54,7 +54,7 @@ def unguarded() -> Iterator[None]:
 
 
 def make_one(model: type[models.Model]) -> None:
-    """A row of a model that has none yet, of whatever is there."""
+    """Create a row of a model that has none yet, from whatever exists."""
     if model._default_manager.exists():
         return
     fields: dict[str, Any] = {}
@@ -84,10 +84,10 @@ def make_one(model: type[models.Model]) -> None:
 
 
 def copy_everything(times: int) -> None:
-    """Give every row `times` copies beside it, and `times` copies of whatever refers to it.
+    """Give every row `times` copies, along with `times` copies of whatever refers to it.
 
-    A workspace gets copies of all that is in it; a queue, beside that, copies of its own items with everything that hangs on them;
-    an item copies of its own judgments, by copies of their annotators. So every list of the product has grown.
+    A workspace gets copies of everything in it; a queue also gets copies of its items with everything that depends on them;
+    an item gets copies of its judgments, by copies of their annotators. So every list of the product has grown.
     """
     originals = Originals()
     ancestors = {key: originals.ancestors(key) for key in originals.rows}
@@ -102,7 +102,7 @@ def copy_everything(times: int) -> None:
 
 
 class Originals:
-    """The rows that there were, who refers to whom, and the copies made of them so far."""
+    """The original rows, the references to them, and the copies made so far."""
 
     def __init__(self) -> None:
         self.rows: dict[Key, models.Model] = {}
@@ -126,10 +126,10 @@ class Originals:
         return _closure(key, {row: set(references.values()) for row, references in self.refers.items()})
 
     def copy(self, keys: set[Key], others: dict[Key, Any], fixed: Iterable[Key] = ()) -> dict[Key, Any]:
-        """One copy of each row of `keys`; returns their primary keys.
+        """Copy each row of `keys`; returns the copies' primary keys.
 
-        References between them stay among them; those to `fixed` rows stay as they are; all others go to the copies in `others`.
-        What can be there only once for the `fixed` rows is left out, with all that hangs on it.
+        References within `keys` point to the copies; those to `fixed` rows are unchanged; all others point to the copies in `others`.
+        Rows that can exist only once for the `fixed` rows are left out, with everything that depends on them.
         """
         targets = others | {key: self._new_pk(key) for key in keys if not _is_keyed_by_others(key.model)}
         for key in fixed:
@@ -142,19 +142,19 @@ class Originals:
         return {key: targets[key] for key in copied if key in targets}
 
     def save(self) -> None:
-        """Insert the copies, without triggers that would ask for what they refer to first."""
+        """Insert the copies, with triggers disabled that would check for referenced rows."""
         for model, rows in self._copies.items():
             model._base_manager.bulk_create(rows, batch_size=1000)
 
     def _moved(self, key: Key, targets: dict[Key, Any]) -> dict[str, Any]:
-        """The columns in which a copy refers to something else than its original does."""
+        """The columns in which a copy refers to a different row than its original."""
         moved = {name: targets[target] for name, target in self.refers[key].items() if target in targets}
         if not _is_keyed_by_others(key.model):
             moved[key.model._meta.pk.attname] = targets[key]
         return moved
 
     def _can_be_only_one(self, key: Key, targets: dict[Key, Any]) -> bool:
-        """Whether a row that refers to these things is there already, and can't be told apart from another one by anything else."""
+        """Whether a row with these references exists already and couldn't be distinguished from another one."""
         values = self._values(key, targets)
         return any(
             set(constraint.columns) <= set(self.refers[key]) and self._is_taken(key.model, constraint, values)
@@ -179,7 +179,7 @@ class Originals:
         return key.model(**values)
 
     def _make_unique(self, key: Key, constraint: Unique, values: dict[str, Any]) -> None:
-        """Change one value of those that no other row may have."""
+        """Change one value of columns that must be unique."""
         names = {field.attname: field for field in key.model._meta.concrete_fields}
         free = [names[name] for name in constraint.columns if name not in self.refers[key] and not names[name].choices]
         free = [field for field in free if values[field.attname] is not None]
@@ -208,12 +208,12 @@ class Originals:
 
 
 def _is_keyed_by_others(model: type[models.Model]) -> bool:
-    """Whether the primary key is a reference, or has one in it."""
+    """Whether the primary key is, or includes, a reference."""
     return model._meta.pk.is_relation or isinstance(model._meta.pk, models.CompositePrimaryKey)
 
 
 def _closure(key: Key, steps: dict[Key, set[Key]]) -> set[Key]:
-    """Everything reached from `key`, without it."""
+    """Everything reachable from `key`, except itself."""
     keys: set[Key] = set()
     ahead = [key]
     while ahead:
@@ -225,13 +225,13 @@ def _closure(key: Key, steps: dict[Key, set[Key]]) -> set[Key]:
 
 
 class Unique(NamedTuple):
-    """Columns in which no two rows of a model are the same."""
+    """Columns whose combined values must be unique in a model."""
 
     columns: tuple[str, ...]
     nulls_are_alike: bool
 
     def of(self, values: dict[str, Any]) -> tuple[Any, ...] | None:
-        """What no other row may have; None where a value is missing that is like no other."""
+        """The unique values; None if one of them is missing and so equals nothing."""
         parts = (values[name] for name in self.columns)
         place = tuple(bytes(value) if isinstance(value, memoryview) else value for value in parts)
         return None if None in place and not self.nulls_are_alike else place

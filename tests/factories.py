@@ -1,4 +1,4 @@
-"""Rows for tests: each function makes one valid thing and whatever it needs."""
+"""Factories of rows for tests: each creates one valid object and whatever it needs."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -58,7 +58,7 @@ def policy(*, of: Workspace | None = None, **fields: Any) -> Policy:
 
 
 def dataset_version(*, of: Workspace | None = None, **fields: Any) -> Version:
-    """A frozen version without files: 40 training and 10 validation rows, as far as the database knows."""
+    """A frozen version without files, with 40 training and 10 validation rows according to the database."""
     n = next(_number)
     home = of or workspace()
     return Version.objects.create(
@@ -91,7 +91,7 @@ def run(*, of: Workspace | None = None, **fields: Any) -> Run:
 
 
 def trained_policy(*, of: Workspace | None = None, run_id: UUID | str | None = None, **fields: Any) -> Policy:
-    """A language model and the finished run that made it, whose weights lie in RUNS_DIR/<run_id>."""
+    """A language model and the finished run that made it, with weights in RUNS_DIR/<run_id>."""
     home = of or workspace()
     trained = policy(of=home, **{"kind": Policy.Kind.MODEL, "location": "", **fields})
     ended: dict[str, Any] = {"state": Run.State.FINISHED, "finished_at": now()}
@@ -123,7 +123,7 @@ def assistant_message(content: str, **fields: Any) -> dict[str, Any]:
 def trajectory(
     *, of: Task | None = None, steps: Sequence[tuple[list[dict[str, Any]], dict[str, Any]]] | None = None, **fields: Any
 ) -> Trajectory:
-    """A run of task `of` with `steps`, each (context, message); by default the user asks and the agent answers."""
+    """A trajectory at task `of` with `steps`, each (context, message); by default the user asks and the agent answers."""
     n = next(_number)
     of = of or task()
     if steps is None:
@@ -161,7 +161,7 @@ def imported_run(
     environment: str = "",
     **fields: Any,
 ) -> Trajectory:
-    """A trajectory as an import stores it, outlines and original included. `steps` and `fields` are those of the records, `fields` also of the outcome."""
+    """A trajectory as an import stores it, including outlines and original. `steps` and `fields` are fields of the records; `fields` may include those of the outcome."""
     n = next(_number)
     outcome = {name: fields.pop(name) for name in records.names_of(records.Outcome) if name in fields}
     record = records.Trajectory(
@@ -176,7 +176,7 @@ def imported_run(
 
 
 def session(*, of: Workspace | None = None, messages: Sequence[dict[str, Any]] = (), **fields: Any) -> Session:
-    """An open session in which the policy has said `messages`, one after the other."""
+    """An open session in which the policy has answered with `messages`, one after the other."""
     home = of or workspace()
     created = open_session(workspace=home, policy=served_policy(of=home), by=None, **fields).session
     parent: Call | None = None
@@ -186,7 +186,7 @@ def session(*, of: Workspace | None = None, messages: Sequence[dict[str, Any]] =
 
 
 def call(*, of: Session, message: dict[str, Any], parent: Call | None = None, number: int = 0) -> Call:
-    """A call of session `of` that the policy answered with `message`."""
+    """A call in session `of` to which the policy answered `message`."""
     return Call.objects.create(
         session=of,
         parent=parent,
@@ -205,14 +205,14 @@ def call(*, of: Session, message: dict[str, Any], parent: Call | None = None, nu
 
 
 def served_policy(*, of: Workspace | None = None, **fields: Any) -> Policy:
-    """A policy that a server has, though nothing listens there."""
+    """A policy that is served at an address where nothing listens."""
     home = of or workspace()
     endpoint = Endpoint.objects.create(workspace=home, name=f"server-{next(_number)}", base_url="http://127.0.0.1:9/v1")
     return policy(of=home, **{"kind": Policy.Kind.ENDPOINT, "location": "served", "endpoint": endpoint, **fields})
 
 
 def traffic_split(*, of: Workspace | None = None, arms: Sequence[Policy] = (), **fields: Any) -> TrafficSplit:
-    """A split that draws one of `arms` (two new ones by default), the first of which is champion of its environment."""
+    """A split over `arms` (two new ones by default), the first of which is champion of its environment."""
     n = next(_number)
     home = of or workspace()
     arms = arms or [served_policy(of=home), served_policy(of=home)]
@@ -235,7 +235,7 @@ def queue(*, of: Workspace | None = None, **fields: Any) -> Queue:
 
 
 def item(*, of: Queue | None = None, a: Trajectory | None = None, b: Trajectory | None = None, **fields: Any) -> Item:
-    """A pair of runs of one task in queue `of`."""
+    """A pair of trajectories of one task in queue `of`."""
     of = of or queue()
     a = a or trajectory(of=b.task if b else task(of=of.workspace))
     b = b or trajectory(of=a.task)
@@ -245,7 +245,7 @@ def item(*, of: Queue | None = None, a: Trajectory | None = None, b: Trajectory 
 
 
 def annotator(*, of: Workspace | None = None, **fields: Any) -> Annotator:
-    """A person; `kind` makes it a model or a rule."""
+    """A person's annotator; `kind` makes it a model or a rule."""
     n = next(_number)
     return Annotator.objects.create(
         **{"workspace": of or workspace(), "kind": Annotator.Kind.PERSON, "name": f"annotator-{n}", **fields}
@@ -253,7 +253,7 @@ def annotator(*, of: Workspace | None = None, **fields: Any) -> Annotator:
 
 
 def preference(strength: int = 2, *, on: Item | None = None, by: Annotator | None = None, **fields: Any) -> Preference:
-    """A judgment in favor of run a (positive) or b (negative) of item `on`, with its closed assignment."""
+    """A judgment in favor of trajectory a (positive) or b (negative) of item `on`, with its closed assignment."""
     on = on or item()
     by = by or annotator(of=on.queue.workspace)
     a_was_left = fields.pop("a_was_left", True)

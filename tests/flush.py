@@ -1,4 +1,4 @@
-"""Removes the rows of a test without a transaction of its own. Django truncates every table, which takes longer than most of these tests."""
+"""Removes the rows of tests that don't run in a transaction. Django would truncate every table, which takes longer than most of these tests."""
 
 from functools import cache
 from typing import Any
@@ -12,12 +12,12 @@ TRIES = 5
 
 
 def install() -> None:
-    """Replace Django's way."""
+    """Replace Django's method."""
     TransactionTestCase._fixture_teardown = delete_rows  # type: ignore[attr-defined]  # private, but what subclasses override
 
 
 def delete_rows(_: Any) -> None:
-    """Delete the rows of all tables that have some. What a closed page sends last, or the clock, may hold some: of two that wait for each other PostgreSQL ends one."""
+    """Delete all rows from nonempty tables. A closed page's last request, or a periodic task, may hold locks; PostgreSQL aborts one side of a deadlock."""
     for _ in range(TRIES - 1):
         try:
             return _delete_rows()
@@ -31,10 +31,12 @@ def delete_rows(_: Any) -> None:
 def _delete_rows() -> None:
     tables = _tables()
     with connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLE {', '.join(tables)}")  # as TRUNCATE would: no other process adds a row meanwhile
+        cursor.execute(
+            f"LOCK TABLE {', '.join(tables)}"
+        )  # as TRUNCATE would, so that no other process adds a row meanwhile
         cursor.execute(" UNION ALL ".join(f"SELECT '{each}' WHERE EXISTS (SELECT FROM {each})" for each in tables))
         deletions = [f"DELETE FROM {table}" for (table,) in cursor.fetchall()]
-        # Without triggers, rows can be deleted before those that refer to them.
+        # With triggers disabled, rows can be deleted before those that refer to them.
         cursor.execute(";".join(["SET LOCAL session_replication_role = replica", *deletions]))
 
 

@@ -1,7 +1,7 @@
-"""The real stack for end-to-end tests: uvicorn, Celery workers and the clock as processes, on this session's services.
+"""The real stack for end-to-end tests: uvicorn, Celery workers, and the clock as processes, on this session's services.
 
-The processes start with the first test that asks and serve all later ones. Each test has committed rows
-(`transactional_db`), which are removed after it; what its tasks still do by then is stopped first.
+The processes start with the first test that needs them and serve all later ones. Each test has committed rows
+(`transactional_db`), which are removed after it; its remaining tasks are stopped before that.
 """
 
 import os
@@ -24,27 +24,27 @@ IDLE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class LiveStack:
-    """Where it answers, and its processes: "web-1", "worker-default", "worker-remote", "worker-generate", "worker-train", "clock"."""
+    """The stack's URL and processes: "web-1", "worker-default", "worker-remote", "worker-generate", "worker-train", "clock"."""
 
     url: str
     programs: dict[str, Program]
 
     def restart(self, name: str) -> None:
-        """Start a program again, whether it runs, was stopped or was killed, and wait until it answers."""
+        """Restart a program, whether it's running, was stopped, or was killed, and wait until it responds."""
         program = self.programs[name]
         program.stop()
         program.start()
         self.wait()
 
     def wait(self) -> None:
-        """Wait until every part answers."""
+        """Wait until every part responds."""
         checks = readiness.page_answers(self.url), readiness.workers_respond(QUEUES)
         readiness.wait_for(self.programs.values(), *checks)
 
 
 @pytest.fixture(scope="session")
 def live_programs(django_db_setup: None, django_db_blocker: object, stack_paths: StackPaths) -> Iterator[LiveStack]:
-    """The processes. Tests ask for `live_stack`."""
+    """The processes. Tests use `live_stack`."""
     listener = ports.listen(host="127.0.0.1", port=0, or_next_free=False)
     database = stack_paths.database_url_for(connection.settings_dict["NAME"])
     env = programs.environment(
@@ -80,7 +80,7 @@ def live_stack(transactional_db: None, live_programs: LiveStack) -> Iterator[Liv
 
 
 def _come_to_rest(stack: LiveStack) -> None:
-    """Drop what is queued and end what runs, so that it does not meet the next test's rows."""
+    """Drop queued tasks and end running ones, so that they don't encounter the next test's rows."""
     from workers.app import app
 
     app.control.purge()
@@ -94,7 +94,7 @@ def _come_to_rest(stack: LiveStack) -> None:
 
 
 def _busy(stack: LiveStack) -> list[str]:
-    """The workers that have a task in hand."""
+    """The workers that are running a task."""
     from workers.app import app
 
     alive = [name for name, program in stack.programs.items() if program.process and program.process.poll() is None]
@@ -105,7 +105,7 @@ def _busy(stack: LiveStack) -> list[str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Add the ends of the logs to the report of a live test that failed."""
+    """Add the ends of the logs to the report of a failed live test."""
     report = yield
     stack = getattr(item, "funcargs", {}).get("live_stack")
     if report.failed and stack is not None:

@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster with a migrated database, kept in var/ for the next test session, which would otherwise take seconds to migrate its own.
+"""A PostgreSQL cluster with a migrated database, kept in var/ for later test sessions, since migrating takes seconds.
 
 Every worker's database is a copy of it (Django's TEST TEMPLATE).
 """
@@ -20,7 +20,7 @@ TEMPLATE = DATABASE_NAME
 
 
 def start(stack: StackPaths) -> EmbeddedServices:
-    """Start the services of a test session, with the migrated database. End them with `__exit__`."""
+    """Start the services of a test session, with the migrated database. Stop them with `__exit__`."""
     kept = FOLDER / _digest()
     if kept.exists():
         _copy(kept, stack.postgres_data)
@@ -33,7 +33,7 @@ def start(stack: StackPaths) -> EmbeddedServices:
 
 
 def _digest() -> str:
-    """Of what determines the migrated database: the migrations, and the installed packages."""
+    """A digest of what determines the migrated database: the migrations, and the installed packages."""
     files = [ROOT / "requirements.txt", *sorted((ROOT / "apps").glob("*/migrations/*.py"))]
     digest = hashlib.sha256()
     for path in files:
@@ -42,7 +42,7 @@ def _digest() -> str:
 
 
 def _keep(cluster: Path, kept: Path) -> None:
-    """Keep a stopped cluster in place of older ones. Of two sessions that do so at once, the first one's stays."""
+    """Keep a stopped cluster in place of older ones. Of two concurrent sessions, the first one's stays."""
     unfinished = FOLDER / f"unfinished-{os.getpid()}"
     FOLDER.mkdir(parents=True, exist_ok=True)
     older = [each for each in FOLDER.iterdir() if not each.name.startswith("unfinished-")]

@@ -1,4 +1,4 @@
-"""Looks at processes from outside: which of them still run."""
+"""Checks from outside which processes are still running."""
 
 import time
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ import psutil
 
 
 def alive(family: Iterable[psutil.Process]) -> list[str]:
-    """The command lines of those that still run. A zombie has ended, even where nobody collects it."""
+    """The command lines of processes that are still running. Zombies don't count, even if nobody reaps them."""
     commands = []
     for process in family:
         try:
@@ -19,7 +19,7 @@ def alive(family: Iterable[psutil.Process]) -> list[str]:
 
 
 def wait_until_gone(family: Iterable[psutil.Process], seconds: float) -> None:
-    """Fail when one of them still runs after `seconds`."""
+    """Fail if one of them is still running after `seconds`."""
     deadline = time.monotonic() + seconds
     while alive_processes := alive(family):
         assert time.monotonic() < deadline, f"still running after {seconds} s: {alive_processes}"

@@ -1,4 +1,4 @@
-"""Pages as tests read them: without the white space that only says how a template's lines are broken."""
+"""Collapses insignificant white space in pages, so that tests don't depend on line breaks in templates."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ BLOCK = (
     r"|hr|html|legend|li|link|main|menu|meta|nav|ol|optgroup|option|p|pre|section|summary|t[dhr]|table|tbody|template"
     r"|tfoot|thead|title|ul"
 )
-"""Elements beside whose tags white space isn't shown."""
+"""Elements next to whose tags white space isn't rendered."""
 EXACT = re.compile(r"(<(pre|textarea|script|style)\b[^>]*>)(.*?)(?=</\2>)", re.S | re.I)
 TAG = re.compile(r"""<[a-z/][^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*)*>""", re.I)
 SPACE_IN_TAG = re.compile(r"""("[^"]*"|'[^']*')|\s+(>?)""", re.A)
@@ -18,7 +18,7 @@ SPACE = re.compile(r"\s+", re.A)
 
 
 def collapsed(html: str) -> str:
-    """The same document with one space for a run of them and none beside blocks; values and <pre> as they are."""
+    """The same document with runs of white space reduced to one space, or none next to block elements; attribute values and <pre> are unchanged."""
     parts: list[str] = []
     position = 0
     for match in EXACT.finditer(html):
@@ -46,7 +46,7 @@ def _in_tag(match: re.Match[str]) -> str:
 
 
 def with_collapsed_pages(request: Callable[..., Any]) -> Callable[..., Any]:
-    """`Client.request` that answers HTML collapsed."""
+    """`Client.request` with HTML responses collapsed."""
 
     def collapsing(*args: Any, **kwargs: Any) -> Any:
         response = request(*args, **kwargs)

@@ -17,7 +17,7 @@ def as_(member: Membership) -> Client:
 
 
 def with_cookies_of(signed_in: Client) -> Client:
-    """Another client of the same session; what responses do to its cookies stays its own. Signing in anew takes longer than most requests."""
+    """Another client of the same session, whose cookies responses to it don't change. Signing in again takes longer than most requests."""
     client = Client(raise_request_exception=False)
     client.cookies = copy(signed_in.cookies)
     return client

@@ -69,7 +69,7 @@ SEEN_FROM = {
 
 
 def answers(signed_in: Client, address: Address) -> list[int]:
-    """Status codes of a read request, and of a write request where that finds nothing; what changes is rolled back."""
+    """Status codes of a read request and, if that finds nothing, of a write request, whose changes are rolled back."""
     with transaction.atomic():
         client = with_cookies_of(signed_in)
         statuses = [client.get(address.path, ASKED.get(address.name)).status_code]
@@ -97,7 +97,7 @@ def test_the_lists_above_name_addresses_that_are_there(addresses: list[Address])
 def test_an_address_is_there_from_a_role_upwards(
     owner: Membership, labeler: Membership, addresses: list[Address]
 ) -> None:
-    """Roles are compared by rank, so the least role, the one below it, and owners speak for all. What is on a desk is there for its person alone."""
+    """Roles are compared by rank, so the lowest role with access, the one below it, and owners represent all. Items on a desk are accessible only to its owner."""
     clients = {role: as_(factories.member(role, of=owner.workspace)) for role in Role}
     person, wrong = as_(labeler), []
     for address in addresses:
@@ -129,7 +129,7 @@ def test_whoever_opens_a_piece_of_a_page_by_hand_is_led_to_the_page(
     owner: Membership, labeler: Membership, addresses: list[Address]
 ) -> None:
     bare, led, opened = set(), set(), set()
-    for member in (owner, labeler):  # the second opens what is there for annotators alone
+    for member in (owner, labeler):  # the second opens what only annotators can
         client = Client(headers={"accept": "text/html,*/*;q=0.8"}, raise_request_exception=False)
         client.force_login(member.user)
         for address in addresses:

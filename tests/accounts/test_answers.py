@@ -105,20 +105,20 @@ def test_where_an_answer_leads_is_understood() -> None:
 
 
 def test_outsiders_cannot_tell_what_others_have_from_what_nobody_has(things: dict[str, Any]) -> None:
-    """For no method and no header: both responses are byte-identical, and find nothing."""
+    """With any method and any header, both responses are byte-identical and not found."""
     outsider = factories.member(Role.OWNER)
     token = Client(headers={"authorization": f"Bearer {factories.token(outsider)}"}, raise_request_exception=False)
     signed_in = as_(outsider)
     nobodys = {name: new_id() if isinstance(thing, UUID) else thing for name, thing in things.items()}
     nobodys |= {"item_id": 2**40, "membership_id": 2**40}
     told, found = set(), set()
-    # How somebody signed in, and which method it is where there's none, is decided before a view runs: addresses share these.
+    # Authentication, and the response to unsupported methods, don't depend on the view: URLs share these.
     swapped, others = cycle([False, True]), cycle(["OPTIONS", "DELETE"])
     for name, path in routes(get_resolver()):
         if "{" not in path or name in PUBLIC:
             continue
         cache.clear()  # requests that count towards the rate limit, which a fast machine would reach
-        browser = with_cookies_of(signed_in)  # without what earlier answers had to say
+        browser = with_cookies_of(signed_in)  # without the cookies of earlier responses
         first, second = (browser, token if path.startswith("/api/") else browser)[:: -1 if next(swapped) else 1]
         query = f"?{urlencode(ASKED[name])}" if name in ASKED else ""
         for client, verb, headers in (

@@ -62,7 +62,7 @@ def test_while_a_service_is_away_pages_and_api_say_when_to_try_again(owner, monk
 
 
 def refused_write() -> OperationalError:
-    """Raises what a view gets if PostgreSQL's disk is full."""
+    """Raises the error that a view gets if PostgreSQL's disk is full."""
     error = OperationalError("could not extend file")
     error.__cause__ = DiskFull('could not extend file "base/5/16384": No space left on device')
     return error

@@ -94,7 +94,7 @@ def test_a_request_that_waited_until_its_sender_was_no_owner_changes_nothing(bec
 
 @pytest.mark.django_db(transaction=True)
 def test_whoever_is_removed_cannot_hold_it_up_with_rows_of_their_own() -> None:
-    """A request of theirs adds one between the deletion of the others and that of the membership."""
+    """A request by the removed person adds a row between the deletion of the other rows and that of the membership."""
     owner = factories.member(Role.OWNER)
     ben = factories.member(of=owner.workspace)
 

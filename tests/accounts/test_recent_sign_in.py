@@ -29,7 +29,7 @@ ASKING = {
     *("v1:prices", "v1:price_remove", "v1:usage_limits"),
     *("transfer:new_export", "transfer:new_import", "v1:exports", "v1:workspace_imports"),
 }
-"""Roles, credentials, endpoints, webhooks, redaction, spending limits, and what leaves the installation."""
+"""Changes to roles, credentials, endpoints, webhooks, redaction, and spending limits, and exports of data."""
 
 NOT_ASKING = {
     "accounts:change_password",  # has a field for the current password, with the same attempt limit
@@ -42,15 +42,19 @@ NOT_ASKING = {
     *("v1:members", "v1:policy", "v1:policy_card", "v1:policy_lineage", "v1:publication"),
     *(
         f"webhooks:{name}" for name in ("list", "destination", "change", "test", "remove", "resend")
-    ),  # to known addresses
+    ),  # sent to addresses that are already known
     *(f"v1:webhook{name}" for name in ("", "_test", "_remove", "_deliveries", "_resend")),
     *("gateway:splits", "gateway:split", "gateway:remove_split", "v1:traffic_split_remove"),
-    *("gateway:switch_split", "v1:traffic_split_switch"),  # off is urgent; on restores what was chosen before
+    *("gateway:switch_split", "v1:traffic_split_switch"),  # turning off is urgent; turning on restores earlier choices
     "gateway:usage",
     *("gateway:feedback_keys", "gateway:revoke_feedback_key"),
     *("v1:feedback", "v1:feedback_key_revoke"),
     *("redaction:list", "redaction:new", "redaction:test", "v1:redaction_rules", "v1:redaction_test"),
-    *("transfer:transfer", "transfer:archive", "transfer:delete_archive"),  # what was exported with the password
+    *(
+        "transfer:transfer",
+        "transfer:archive",
+        "transfer:delete_archive",
+    ),  # access to what was exported after entering the password
     *("v1:export", "v1:export_archive", "v1:export_delete", "v1:workspace_import"),
 }
 

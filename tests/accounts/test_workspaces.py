@@ -49,7 +49,7 @@ def test_an_operator_in_no_workspace_can_found_one():
 
 
 def test_who_researches_nowhere_founds_no_workspace(owner):
-    """In a workspace of their own they could do everything that they may not do here: train, register servers, publish to others' servers."""
+    """In a workspace of their own, they could do everything that they may not do here: train, register servers, and publish to others' servers."""
     removed = factories.member(Role.RESEARCHER, of=owner.workspace)
     membership_changes.remove(membership=removed, by=owner.user)
     labellers = [factories.member(role, of=owner.workspace) for role in (Role.ANNOTATOR, Role.REVIEWER)]

@@ -30,7 +30,7 @@ def queue(*, of: Workspace | None = None, items: int = 1, steps: int = 2, **fiel
 def queue_of_trajectories(
     kind: Queue.Kind = Queue.Kind.STEPS, *, of: Workspace | None = None, items: int = 1, steps: int = 4, **fields: Any
 ) -> Queue:
-    """An open queue of `items` single runs; `fields` as `create_queue_of_trajectories` takes them."""
+    """An open queue of `items` single trajectories; `fields` as `create_queue_of_trajectories` takes them."""
     home = of or factories.workspace()
     defaults = {"workspace": home, "created_by": None, "name": "Where does it go wrong?"}
     trajectories = [attempt(factories.task(of=home), steps) for _ in range(items)]

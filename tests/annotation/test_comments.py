@@ -1,4 +1,4 @@
-"""Comments on trajectories: mentions, and who may read them when."""
+"""Comments on trajectories: mentions, and who may read them at which time."""
 
 from typing import Any
 

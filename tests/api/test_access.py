@@ -33,7 +33,7 @@ BODIES: list[tuple[str, bytes]] = [
 ]
 VERBS = ("get", "post")
 TAKES_KEYS = {FeedbackView}
-"""Views that don't authenticate members: they take a key that may be embedded in web pages, or a researcher's token. Everybody else is only told so."""
+"""Views that don't authenticate members: they take a key that may be embedded in web pages, or a researcher's token. Anybody else is told so."""
 
 
 def endpoints() -> list[tuple[str, Any, str]]:
@@ -68,7 +68,7 @@ def test_who_may_not_know_of_an_address_gets_404_whatever_they_send(how: str, mo
     monkeypatch.setattr(MemberRateThrottle, "THROTTLE_RATES", {"member": None})  # more than the rate limit per minute
     annotator, outsider = factories.member(Role.ANNOTATOR), factories.member(Role.OWNER)
     clients = {"annotator": client_of(annotator, how), "outsider": client_of(outsider, how), "stranger": Client()}
-    # What is read before a view runs is the same for all views, so they share the bodies; and how somebody signed in changes nothing of it.
+    # Bodies are read before any view runs, in the same way for all views and either kind of sign-in, so the views share them out.
     share = cycle(range(3 if how == "token" else len(BODIES)))
     wrong = []
     for address, view, verb in ENDPOINTS:
@@ -78,7 +78,7 @@ def test_who_may_not_know_of_an_address_gets_404_whatever_they_send(how: str, mo
             expected["annotator"] = 401
         elif max(view.needs, view.needs_to_write if verb == "post" else 0) > Role.ANNOTATOR:
             expected["annotator"] = 404
-        if "<uuid:" in address:  # of another workspace, or of none
+        if "<uuid:" in address:  # of another workspace, or nonexistent
             expected["outsider"] = 404
         for who, status in expected.items():
             for content_type, body in (

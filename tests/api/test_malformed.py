@@ -119,7 +119,7 @@ def test_the_apis_json_holds_lone_surrogates_as_their_escapes() -> None:
 
 
 def test_json_in_fields_is_refused_where_it_holds_what_cant_be_stored(client: Client) -> None:
-    """The fields of every request, so that new ones are tested, too."""
+    """All fields of every request are tested, so that new ones are covered."""
     fields = [
         (request, name, field)
         for request in _requests(RequestSerializer)
@@ -157,7 +157,7 @@ QUERIES_OF_ALL = [
         "format=" + "x" * 3000,
     ),
 ]
-"""Read for every view in the same way, so the views share them out."""
+"""These are read in the same way for every view, so the views share them out."""
 QUERIES = [
     *("q=%00", "task=" + "9" * 5000, "rollouts=%00", "rollouts=" + "9" * 5000, "filename=%00%0d%0a", "policy=%00"),
 ]

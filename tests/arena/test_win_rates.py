@@ -122,7 +122,7 @@ def test_ties_nobody_is_asked_about_take_their_turn():
 
 
 def test_ties_counted_in_their_turn_leave_the_interval_honest():
-    """Six of ten tasks are ties; A wins nine of ten of the others. Counting all ties at the start would nearly always exclude the true value."""
+    """Six of ten tasks are ties; A wins nine of ten of the others. Counting all ties first would nearly always exclude the true value."""
     rng = np.random.default_rng(11)
     truth = 0.6 * 0.5 + 0.4 * 0.9
     missed = {"in turn": 0, "at the start": 0}

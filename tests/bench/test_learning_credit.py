@@ -6,7 +6,7 @@ from bench.learning.credit import ROLLOUTS_A_STEP, compared, rollouts_to
 
 
 def test_pairs_are_compared_by_their_differences() -> None:
-    """Differences of 0.1, 0.2 and 0.3: their t-interval is 0.2 ± 4.303 × 0.1 / √3, however far apart the pairs lie."""
+    """For differences of 0.1, 0.2, and 0.3, the t-interval is 0.2 ± 4.303 × 0.1 / √3, regardless of the level of each pair."""
     without = [[0.2, 0.1, 0.3], [0.2, 0.3, 0.5], [0.2, 0.5, 0.7]]
     with_it = [[0.2, 0.2, 0.4], [0.2, 0.5, 0.7], [0.2, 0.8, 1.0]]
     comparison = compared(without, with_it)

@@ -22,7 +22,7 @@ def test_a_seed_that_is_run_again_takes_the_place_of_what_was_kept(tmp_path: Pat
 
 
 def test_a_table_has_a_row_for_each_seed_and_one_for_all_from_three_on(tmp_path: Path) -> None:
-    """Gains of 10, 20 and 30 points: the mean is 20, and the interval 20 ± 4.303 × 10 / √3."""
+    """For gains of 10, 20, and 30 points, the mean is 20 and the interval 20 ± 4.303 × 10 / √3."""
     for seed, gain in ((0, 0.1), (1, 0.2), (2, 0.3)):
         keep(tmp_path, an_outcome(seed, gain))
     page = "Before.\n<!-- results of grpo rloo -->\nold\n<!-- end of results -->\nAfter.\n"

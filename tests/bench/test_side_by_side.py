@@ -67,7 +67,7 @@ def test_a_side_that_fails_is_told_and_does_not_hold_the_other(tmp_path: Path, j
 def test_the_ratio_is_that_of_most_steps_and_the_interval_holds_it() -> None:
     bare = [1.0] * 10
     ours = [1.01, 1.02, 1.02, 1.02, 1.04, 1.04, 1.04, 1.05, 1.06, 9.0]
-    # Of ten, the median's 95 % interval is from the second to the ninth: 2 × (1 + 10) / 2**10 = 2 %, a place further 11 %.
+    # For ten values, the median's 95 % interval is from the second to the ninth: 2 × (1 + 10) / 2**10 = 2 %; one place further in, 11 %.
     assert compared(ours, bare) == (1.04, 1.02, 1.06)
     with pytest.raises(ValueError, match="needs 6 pairs or more; got 5"):
         compared(ours[:5], bare[:5])

@@ -1,4 +1,4 @@
-"""Finds a Chromium for the tests. As a program, it installs the one without a window or, if that fails, any other."""
+"""Finds a Chromium for the tests. When run as a program, installs the headless one or, if that fails, any other."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 SHELL = "chromium-headless-shell"
-"""Chromium without its window, which takes less processor time: the name of Debian's package, and of its command."""
+"""Headless Chromium, which takes less CPU time: the name of Debian's package and of its command."""
 NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -26,7 +26,7 @@ def find() -> str | None:
 
 
 def install() -> str:
-    """Install a Chromium: the distribution's as root, Playwright's if there is none then. Returns its path, or ends with a message."""
+    """Install a Chromium: as root, the distribution's; if that isn't available, Playwright's. Returns its path, or exits with a message."""
     if os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         quiet = {"env": environment, "stdout": subprocess.DEVNULL, "check": False}

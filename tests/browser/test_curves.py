@@ -116,7 +116,7 @@ def test_a_link_shows_the_curves_as_they_were_seen(open_as, researcher):
     page.goto(f"/runs/{run.pk}/")
     expect(page).to_have_url(
         re.compile(r"/\?axis=steps$")
-    )  # even without a choice, since whoever follows the link may have made one
+    )  # even though nothing was selected, since whoever follows the link may have selected something
     page.get_by_label("X-axis").select_option("Tokens")
     page.locator("#chart-kl-divergence").get_by_role("button", name="Pin").click()
     page.locator("#chart-loss").get_by_role("button", name="Log scale").click()
@@ -289,7 +289,7 @@ def test_labels_of_an_axis_have_room(page):
     assert imported(page, "axes", ticks) == [1, 2, 3, 4]  # there is no step 1.5
     ticks = "m.xTicks([0, 10000], m.X_AXES.steps, {width: 300, free: 330}, () => 50)"
     assert imported(page, "axes", ticks) == [0, 5000, 10000]
-    # The axis' name begins at 300: half of a label of 50 pixels would stand in it.
+    # The axis title begins at 300, and half of a label of 50 pixels would overlap it.
     ticks = "m.xTicks([0, 10000], m.X_AXES.steps, {width: 300, free: 300}, () => 50)"
     assert imported(page, "axes", ticks) == [0, 5000]
     assert imported(page, "axes", "m.xTicks([7, 7], m.X_AXES.steps, {width: 300, free: 320}, () => 40)") == [7]

@@ -199,7 +199,7 @@ def expect_ahead(page: Page) -> None:
 def test_answers_survive_a_server_that_does_not_hear_and_a_closed_tab(page: Page, open_as: Open, queue: Queue, console):
     console.expect("Failed to load resource")
     page.route("**/judge/", lambda route: route.abort())
-    page.reload()  # Chromium may send what a page requests immediately after without asking the route
+    page.reload()  # Chromium may send requests made immediately after page load without consulting the route
     expect_ahead(ready(page))
     first = shown(page)
     press(page, "2", "Enter")

@@ -142,7 +142,7 @@ def judge_everything(page: Page, queue: Queue) -> None:
         )
     expect(page.locator("#pair")).to_have_count(0, timeout=30_000)
     everything = before + Item.objects.filter(queue=queue).count()
-    for _ in range(60):  # the desk goes on before the server has answered
+    for _ in range(60):  # the desk moves on before the server has answered
         if Preference.objects.valid().filter(queue=queue).count() == everything:
             return
         page.wait_for_timeout(500)

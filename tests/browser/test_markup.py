@@ -117,7 +117,7 @@ def test_a_form_of_ours_cannot_be_led_elsewhere(open_as, owner, researcher, atta
 
 
 def test_what_is_around_our_elements_lends_them_nothing(open_as, owner, researcher):
-    """One of our elements inside injected markup with htmx attributes doesn't act at all, instead of inheriting them."""
+    """One of our elements inside injected markup with htmx attributes doesn't act at all, rather than inheriting them."""
     page = open_as(owner.user)
     becoming_markup(page, "<div hx-vals='{\"role\":\"4\"}' hx-target='body'>", before="<main")
     sent = changes(page)

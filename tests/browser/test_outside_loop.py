@@ -172,7 +172,7 @@ def split_traffic(page: Page) -> None:
 
 
 def compare_its_arms(page: Page) -> str:
-    """The address of the experiment."""
+    """Create the experiment; returns its URL."""
     page.keyboard.press("e")
     page.fill("input[name=name]", "Is the better clerk better?")
     page.fill("input[name=tasks]", str(TASKS))
@@ -183,7 +183,7 @@ def compare_its_arms(page: Page) -> str:
 
 
 def judge_until(decided: Locator, page: Page, desk: str) -> None:
-    """Judges by keyboard alone, and blind: by which order was refunded. The periodic task adds pairs and ends the experiment."""
+    """Judge by keyboard, blind, based on which order was refunded. A periodic task adds pairs and ends the experiment."""
     page.goto(desk)
     pair, look_again = page.locator("#pair"), page.locator("[data-desk-look]")
     guidelines = page.locator("#guidelines[open]")

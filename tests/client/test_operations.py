@@ -37,7 +37,7 @@ BESIDE = {
 KNOWN_AGAIN = {
     "/api/v1/queues/{queue_id}/next": "whoever asks again is given the item in hand",
 }
-"""Operations that are idempotent without the header, and why."""
+"""Operations that are idempotent without the header, and the reason."""
 
 
 class Sent(NamedTuple):

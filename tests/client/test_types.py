@@ -30,7 +30,7 @@ async def in_a_loop(client: retrace.AsyncClient) -> None:
 
 
 def test_a_type_checker_sees_through_both_clients(tmp_path: Path) -> None:
-    """With the project's own settings, so that what `make lint` has found out about the client's packages isn't found out again."""
+    """Uses the project's mypy settings, so that the cache of `make lint` is reused."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, "-m", "mypy", str(program)]

@@ -1,4 +1,4 @@
-"""A workspace out and in again, by the client and by the command, with a real worker."""
+"""Exporting and importing a workspace with the client and the command, with a real worker."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_who_has_enough_under_way_waits_and_nobody_else(monkeypatch: pytest.Monk
     assert entered.is_set()
 
 
-@pytest.mark.django_db  # who waits gives its connection back
+@pytest.mark.django_db  # a waiting request releases its connection
 def test_who_waits_too_long_or_in_too_many_requests_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
     shares = FairShare()
@@ -98,7 +98,7 @@ def test_neither_people_nor_workspaces_get_all_connections_and_threads(settings:
 
 @pytest.mark.django_db(transaction=True)
 def test_requests_that_wait_for_a_row_hold_up_nobody_else() -> None:
-    """All of them would have a connection until the row is free, and there are few."""
+    """All of them would hold a connection until the row is free, and there are few connections."""
     researcher, other = factories.member(Role.RESEARCHER), factories.member(Role.OWNER)
     session = factories.session(of=researcher.workspace)
     token = {"authorization": f"Bearer {factories.token(researcher)}"}

@@ -169,7 +169,7 @@ def test_no_form_is_a_fault(
         tried += 1
         usual = {**filled_in[address.path], **SENT.get(address.name, {})}
         fields = sorted(names[address.name.partition(":")[0]] | set(usual))
-        # Half of the values for every field, and the other half for some fields each, since forms read their fields alike.
+        # Half of the values go to every field, and the other half to a few fields each, since forms read their fields alike.
         thorough, other = HOSTILE[tried % 2 :: 2], HOSTILE[(tried + 1) % 2 :: 2]
         values = [
             *([value] * len(fields) for value in thorough),
@@ -178,7 +178,7 @@ def test_no_form_is_a_fault(
         bodies = [
             (URLENCODED, "&".join(map("=".join, zip(fields, cycle(value)))).encode()) for value in values if value
         ]
-        # What is read before a view runs is the same for all URLs, so they share it out.
+        # Bodies are read before a view runs, in the same way for all URLs, so the URLs share them out.
         for kind, body in [*bodies, *BODIES[tried % 2 :: 2], *_few_wrong(usual, fields)]:
             for accept in ("text/html", "application/json"):
                 if accept == "application/json" and not address.path.startswith("/desk/"):

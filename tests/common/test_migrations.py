@@ -1,4 +1,4 @@
-"""Migrations say what models say."""
+"""Migrations match the models."""
 
 import pytest
 from django.core.management import call_command

@@ -1,4 +1,4 @@
-"""Work that one worker does at a time, unless it takes too long."""
+"""Work that only one worker does at a time, unless it takes too long."""
 
 import time
 from contextlib import ExitStack
@@ -29,7 +29,7 @@ def test_one_that_was_suspended_stops_nobody_and_ends_nobody_elses_turn() -> Non
     with ExitStack() as outer:
         with one_at_a_time("work", seconds=60) as suspended:
             assert suspended
-            cache.delete("at-work:work")  # as its time is over
+            cache.delete("at-work:work")  # as when its time limit has passed
             assert outer.enter_context(one_at_a_time("work", seconds=60))
         with one_at_a_time("work", seconds=60) as third:
             assert not third

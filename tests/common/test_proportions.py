@@ -8,12 +8,12 @@ from apps.common.proportions import mismatch, paired, sign_test, wilson
     ("successes", "trials", "low", "high"), [(81, 263, 0.2553, 0.3662), (0, 20, 0.0, 0.1611), (20, 20, 0.8389, 1.0)]
 )
 def test_intervals_are_those_in_the_literature(successes, trials, low, high):
-    """Newcombe (1998), Statistics in Medicine 17; the third mirrors the second."""
+    """Newcombe (1998), Statistics in Medicine 17; the third case mirrors the second."""
     assert [round(bound, 4) for bound in wilson(successes, trials)] == [low, high]
 
 
 def test_a_paired_interval_is_that_of_the_literature():
-    """Approval of a prime minister, asked twice of 1,600: 150 changed to no, 86 to yes (Agresti, 2002, table 10.1)."""
+    """Approval of a prime minister, asked twice of 1,600 people: 150 changed to no, 86 to yes (Agresti, 2002, table 10.1)."""
     differences = [-1.0] * 150 + [1.0] * 86 + [0.0] * 1364
     # −64 / 1602 ± 1.96 · √(237 − 64² / 1602) / 1602
     assert [round(bound, 4) for bound in paired(differences)] == [-0.0587, -0.0212]
@@ -31,7 +31,7 @@ def test_counts_that_fit_their_shares_are_likely_and_others_are_not():
 
 
 def test_too_few_to_tell_is_no_mismatch():
-    assert mismatch([3, 4], [0.5, 0.5]) is None  # 3.5 are expected
+    assert mismatch([3, 4], [0.5, 0.5]) is None  # 3.5 expected, which is less than 5
     assert mismatch([100], [1.0]) is None
     assert mismatch([0, 0], [0.5, 0.5]) is None
 

@@ -136,7 +136,7 @@ def test_no_path_is_a_fault(path: str) -> None:
 
 
 async def test_one_person_has_only_so_many_sockets_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would check its access whenever a session of theirs ends, before anybody else's."""
+    """Each connection would check its access whenever one of that person's sessions ends, before anybody else's."""
     monkeypatch.setattr(middleware, "MAX_SOCKETS", 2)
     monkeypatch.setattr(middleware, "current_membership", lambda user, session: user)
     monkeypatch.setattr(middleware, "_is_over", lambda session, user_id: False)

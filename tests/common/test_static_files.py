@@ -24,7 +24,7 @@ def collected(tmp_path_factory):
     ):
         patch.setattr(
             ModuleStorage, "compress_files", lambda *_: iter(())
-        )  # takes longest, and is nothing to these tests
+        )  # takes longest, and doesn't matter to these tests
         call_command("collectstatic", interactive=False, verbosity=0)
     return root
 

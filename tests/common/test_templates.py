@@ -39,7 +39,7 @@ def test_no_template_has_inline_code_or_styles():
 
 
 def test_no_punctuation_follows_an_included_template():
-    # An included template ends with a line break, which browsers show as a space.
+    # An included template ends with a line break, which browsers render as a space.
     assert found(r"{%\s*include [^%]*%}(?:{%[^%]*%}|</?\w[^<>]*>)*[,;.:)]") == []
 
 

@@ -133,7 +133,7 @@ async def test_a_body_that_never_ends_is_given_up(monkeypatch):
 
 
 async def test_a_client_that_has_sent_everything_is_waited_for_without_end(monkeypatch):
-    """For the duration of a download, including its generation."""
+    """It may wait as long as a download takes, including its generation."""
     exchange = Exchange("/", [b"x"])
 
     async def inner(scope, receive, send):
@@ -150,7 +150,7 @@ async def test_a_client_that_has_sent_everything_is_waited_for_without_end(monke
 
 
 async def test_bodies_that_wait_share_what_memory_there_is(monkeypatch):
-    """The upload that has been idle longest loses its place, and strangers don't take members' places."""
+    """The upload that has been idle longest is dropped, and strangers' uploads don't displace members'."""
     monkeypatch.setattr(uploads, "EACH_BYTES", 40)
     monkeypatch.setattr(uploads, "WAITING_BYTES", 150)
     limits = Exchange("/", []).limits()

@@ -1,4 +1,4 @@
-"""A chat is known again whatever a library did to what says nothing."""
+"""A chat is recognized despite insignificant changes by client libraries."""
 
 from contract.chat_digests import prefix_digests
 

@@ -1,4 +1,4 @@
-"""`run.json` is written by people too: every mistake is named with its field and what was expected."""
+"""`run.json` is also written by people: every mistake is reported with its field and what was expected."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ from contract.configs.fields import added_fields
 
 UNION_TAGS = ("kind", "engine", "component")
 EARLIER: list[dict[str, Any]] = json.loads((Path(__file__).parent / "earlier_runs.json").read_text())
-"""run.json of each kind as Retrace wrote it before configs were pydantic classes, with the hash that it gave them."""
+"""A run.json of each kind, as written before configs were pydantic classes, with the hash that it had."""
 DPO: dict[str, Any] = {"kind": "dpo", "model": {"path": "base"}, "data": {"train": "train.jsonl"}}
 
 
@@ -138,7 +138,7 @@ def test_mistakes_within_a_list_of_terms_are_named_by_their_place():
 
 
 def test_lists_of_settings_are_short_and_of_very_many_mistakes_the_first_are_told():
-    """Each term and each mistake takes a while, and a request may bring a hundred thousand."""
+    """Formatting each term and each mistake takes a while, and a request may contain a hundred thousand."""
     many = [{"component": "format", "name": str(number)} for number in range(60)]
     tasks = {"levels": ["L1"] * 101}
     with pytest.raises(InvalidConfig) as refused:
@@ -153,7 +153,7 @@ def test_lists_of_settings_are_short_and_of_very_many_mistakes_the_first_are_tol
 
 @pytest.mark.parametrize("run", EARLIER, ids=[run["run"]["kind"] for run in EARLIER])
 def test_files_of_earlier_runs_read_back_and_keep_their_hash(run: dict[str, Any]):
-    """A resumed training run compares the hash that its checkpoints carry with that of its run.json; rollouts have no checkpoints."""
+    """A resumed training run compares the hash in its checkpoints with that of its run.json; rollouts have no checkpoints."""
     config = run_config_from_json(run["run"])
     assert as_far_as(run["run"], config.to_json()) == run["run"]
     if run["run"]["kind"] != "rollout":
@@ -162,7 +162,7 @@ def test_files_of_earlier_runs_read_back_and_keep_their_hash(run: dict[str, Any]
 
 
 def as_far_as(known: Any, value: Any) -> Any:
-    """`value` without the settings that `known` doesn't have."""
+    """`value` without the settings that aren't in `known`."""
     if not isinstance(known, dict) or not isinstance(value, dict):
         return value
     return {name: as_far_as(known[name], item) for name, item in value.items() if name in known}

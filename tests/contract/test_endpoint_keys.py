@@ -1,4 +1,4 @@
-"""Keys go to the servers that whoever operates Retrace has named, and to no other."""
+"""Keys are sent only to servers that the operator has named."""
 
 import json
 import sys
@@ -80,7 +80,7 @@ def test_a_publication_to_a_server_that_may_not_have_the_key_fails_in_words(monk
 
 
 def test_the_trainers_processes_get_the_rules_of_their_worker_and_no_url_of_a_service(tmp_path, monkeypatch):
-    """Also where the rules come from defaults, and the services from URLs that a child may not see."""
+    """Also if the rules come from defaults, and the services from URLs that a child process may not see."""
     monkeypatch.setenv("DATABASE_URL", "postgresql://retrace:secret@db.internal/retrace")
     asked = "import json, os; from contract.outgoing.networks import OutgoingRules as R; "
     asked += "print(json.dumps([R.from_environment().to_environment(), os.environ.get('DATABASE_URL')]))"

@@ -1,4 +1,4 @@
-"""JSON as agents write it: nothing is lost, nothing crashes."""
+"""JSON as agents write it: nothing is lost, and nothing crashes."""
 
 import ast
 import json
@@ -75,15 +75,15 @@ def test_deep_values_are_refused_on_writing_too(text):
 ROOT = Path(__file__).parents[2]
 OURS = {
     "apps/common/stack/services.py",
-    "apps/trajectories/text_search.py",  # a string, in which nothing is nested
+    "apps/trajectories/text_search.py",  # inside a string, where nothing is nested
     "trainer/checkpoints.py",
     "trainer/serving/keeper.py",
 }
-"""Who reads nothing but what Retrace wrote."""
+"""Files that only read what Retrace wrote."""
 
 
 def test_whoever_is_ready_for_text_that_is_no_json_is_ready_for_deep_nesting():
-    """A model that repeats a bracket a thousand times must not end the run, the judge, or the request that reads its answer."""
+    """A model that repeats a bracket a thousand times must not break the run, the judge, or the request that reads its answer."""
     paths = (path for part in ("apps", "contract", "trainer", "workers") for path in (ROOT / part).rglob("*.py"))
     unready = {str(path.relative_to(ROOT)): lines for path in paths if (lines := list(_unready(path.read_text())))}
     assert {path: lines for path, lines in unready.items() if path not in OURS} == {}
@@ -91,7 +91,7 @@ def test_whoever_is_ready_for_text_that_is_no_json_is_ready_for_deep_nesting():
 
 
 def _unready(source: str) -> Iterator[int]:
-    """Lines of `try` statements around a reader of JSON that catch ValueError and no RecursionError."""
+    """Lines of `try` statements that read JSON and catch ValueError but not RecursionError."""
     if "json" not in source:
         return
     for statement in ast.walk(ast.parse(source)):

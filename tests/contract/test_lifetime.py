@@ -15,7 +15,7 @@ from contract.lifetime import TIED
 from tests.processes import wait_until_gone
 
 ROOT = Path(__file__).resolve().parents[2]
-# A child that ignores what it can, and below it a grandchild that does too; each writes its pid.
+# A child process that ignores every signal it can, with a grandchild that does the same; each writes its pid.
 FAMILY = """
 import os, signal, subprocess, sys, time
 from contract.lifetime import tied_to_this_process

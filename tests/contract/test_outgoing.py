@@ -1,4 +1,4 @@
-"""What Retrace connects to, and what it tells of what answers: with real sockets, and names that mean what the test says."""
+"""Outgoing connections: what Retrace connects to and how it reports failures, with real sockets, and host names resolved as each test says."""
 
 import ast
 import asyncio
@@ -31,7 +31,7 @@ CRUMBS = 200_000
 
 
 class Inside(BaseHTTPRequestHandler):
-    """A server that nobody outside should read."""
+    """A server that nobody outside should be able to read."""
 
     protocol_version = "HTTP/1.1"
 
@@ -89,7 +89,7 @@ def inside() -> Iterator[ThreadingHTTPServer]:
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation that names no private network."""
+    """An installation that allows no private network."""
     monkeypatch.setenv("OUTGOING_NETWORKS", "")
 
 
@@ -146,7 +146,7 @@ def test_a_named_network_is_connected_to(inside, monkeypatch, ask):
 
 @pytest.mark.parametrize("ask", [get, get_async])
 def test_a_name_that_changes_its_mind_is_checked_when_it_is_connected_to(inside, closed, monkeypatch, ask):
-    """DNS rebinding: the name was public when it was registered, and is loopback at the second look."""
+    """DNS rebinding: the name resolved to a public address when it was registered, and to loopback at the second lookup."""
     looks = iter([["93.184.215.14"], ["127.0.0.1"]])
     monkeypatch.setattr(transport, "resolve", lambda host, port: next(looks))
     connected: list[str] = []
@@ -325,7 +325,7 @@ def test_a_reply_is_bounded_in_size_and_not_unpacked(inside, monkeypatch, ask):
 
 
 def test_a_reply_in_chunks_of_a_byte_lets_others_have_their_turn(inside):
-    """1.2 MB of it; an event loop reads at most 256 KiB at once."""
+    """For 1.2 MB; an event loop reads at most 256 KiB at once."""
     turns = size = 0
 
     async def others() -> None:
@@ -352,7 +352,7 @@ def test_a_reply_in_chunks_of_a_byte_lets_others_have_their_turn(inside):
 
 
 def test_names_whose_servers_do_not_answer_hold_up_only_who_asks_for_them(inside, monkeypatch):
-    """A lookup may take half a minute, and an event loop has few threads."""
+    """A lookup may take half a minute, and an event loop has few threads for them."""
     hanging, answered, begun = transport.resolve, threading.Event(), []
 
     def resolve(host: str, port: int) -> list[str]:
@@ -438,7 +438,8 @@ def test_nobody_reads_a_reply_without_that_bound():
         if ".json()" in (source := path.read_text())
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call) and ast.unparse(node).endswith(".json()")
-        if ast.unparse(node) != "request.json()"  # of the servers behind the gateway, which has counted
+        if ast.unparse(node)
+        != "request.json()"  # requests to servers behind the gateway, which has counted their bytes
     ]
     assert unbounded == []
 

@@ -1,4 +1,4 @@
-"""Settings by their paths: read, found, and replaced, also within lists."""
+"""Settings by their paths: reading, finding, and replacing them, also within lists."""
 
 from contract.configs import RewardsConfig, run_config_from_json
 from contract.configs.fields import field_at

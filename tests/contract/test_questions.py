@@ -1,4 +1,4 @@
-"""Questions as JSON: what is read, and how what can't be is refused."""
+"""Questions as JSON: reading valid ones, and refusing invalid ones."""
 
 import json
 import time

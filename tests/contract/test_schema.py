@@ -1,4 +1,4 @@
-"""What the docs and REST say of configs is what configs are."""
+"""The docs and REST describe configs as they are."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Process labels in TRL's stepwise form."""
+"""Process labels in TRL's stepwise format."""
 
 import pytest
 

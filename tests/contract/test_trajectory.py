@@ -1,4 +1,4 @@
-"""A trajectory is read and written as its declaration says, and says the same ever after."""
+"""Trajectories are read and written as declared, and their format doesn't change."""
 
 import copy
 import json
@@ -46,7 +46,7 @@ def test_steps_that_come_one_by_one_make_the_same_line():
 
 
 def test_its_hash_stays_what_it_was():
-    """Stored trajectories are known again by it."""
+    """Stored trajectories are recognized by it."""
     assert TRAJECTORY.content_hash().hex() == "cfde4b9306b048bcdf4fc6c08ddb8ae835dbd7873d4c7c3b987322ba8a519df4"
 
 
@@ -54,7 +54,7 @@ def test_its_hash_stays_what_it_was():
     ("field", "given", "read"),
     [
         ("reward", "0.25", 0.25),
-        ("reward", "Infinity", math.inf),  # who reads a file tells of it
+        ("reward", "Infinity", math.inf),  # refused by the reader of the file
         ("reward", True, 1.0),
         ("done", "yes", True),
         ("done", None, False),

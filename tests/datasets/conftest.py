@@ -1,4 +1,4 @@
-"""What most tests of data sets begin with; some have a queue or a member of their own."""
+"""Fixtures shared by most tests of datasets; some override the queue or the member."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def member() -> Membership:
 
 @pytest.fixture
 def queue(member: Membership) -> Queue:
-    """Of pairs, and empty."""
+    """An empty queue of pairs."""
     return factories.queue(of=member.workspace)
 
 

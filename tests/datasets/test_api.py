@@ -1,4 +1,4 @@
-"""Datasets over REST, as each kind of caller sees them."""
+"""Datasets over REST, for every kind of caller."""
 
 import json
 from collections.abc import Callable
@@ -91,7 +91,7 @@ def test_a_version_says_what_is_in_its_files(api: Call, version: Version) -> Non
     assert (version_data["id"], version_data["dataset"]) == (
         str(version.pk),
         str(version.dataset_id),
-    )  # what a run is launched on
+    )  # the id that a run is launched with
     assert version_data["content_hash"] == version.content_hash
     assert version_data["files"]["jsonl"]["train"]["rows"] == version.row_counts["train"]
     assert "name" not in version_data["files"]["jsonl"]["train"]

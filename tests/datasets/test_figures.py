@@ -1,4 +1,4 @@
-"""What a card says of agreement: figures of people, machines beside them, and cards from before."""
+"""Agreement on dataset cards: of people, of all annotators including machines, and in old cards."""
 
 from uuid import UUID, uuid4
 
@@ -21,7 +21,7 @@ def test_people_who_agree_are_not_said_to_differ_because_a_machine_does() -> Non
     people, everybody = agreement_rows(card({ANN: 2, BEA: 1, RULE: -1}, {ANN: -1, BEA: -3, RULE: 1}, {ANN: 1, RULE: 1}))
     assert (people.whose, people.raw["value"], people.raw["items"]) == ("people’s judgments", 1.0, 2)
     assert people.alpha["value"] == 1.0
-    # Of the first two pairs one pair of judgments in three agrees, of the third the only one.
+    # In each of the first two pairs, one of three pairs of judgments agrees; in the third, the only one.
     assert everybody.raw["value"] == pytest.approx((1 / 3 + 1 / 3 + 1) / 3, abs=1e-4)
     assert (everybody.whose, everybody.raw["items"]) == ("all judgments, with models and rules", 3)
 

@@ -1,4 +1,4 @@
-"""Freezing a version: the rows, the splits, and that nothing about it can change afterwards."""
+"""Freezing a version: rows, splits, and immutability."""
 
 import errno
 import json
@@ -100,13 +100,13 @@ def test_flagged_items_can_be_left_out_and_a_version_stays_as_it_was_made(
 
 def test_skill_decides_where_the_recipe_believes_in_it(dataset: Dataset, member: Membership, queue: Queue) -> None:
     careful, other, careless = (factories.annotator(of=member.workspace) for _ in range(3))
-    for n in range(12):  # two agree always; the third is against them every other time
+    for n in range(12):  # two annotators always agree; the third contradicts them every other time
         pair = factories.item(of=queue)
         for who, strength in ((careful, 2), (other, 2), (careless, 2 if n % 2 else -2)):
             factories.preference(strength if n % 3 else -strength, on=pair, by=who)
     lonely = factories.item(of=queue)
     factories.preference(2, on=lonely, by=careful)
-    factories.preference(-2, on=lonely, by=careless)  # by votes a draw
+    factories.preference(-2, on=lonely, by=careless)  # a draw by votes
 
     plain = freeze(dataset, member, queue, train=100, validation=0, test=0)
     skilled = freeze(dataset, member, queue, train=100, validation=0, test=0, aggregation="dawid_skene")
@@ -175,7 +175,7 @@ def test_an_earlier_moment_gives_the_earlier_version_again(dataset: Dataset, mem
 
 
 def test_a_moment_to_come_is_the_present(dataset: Dataset, member: Membership, queue: Queue) -> None:
-    """Otherwise what is judged while a worker builds would be in some of its readings and not in others."""
+    """Otherwise, judgments made while a worker builds the version would be in some of its queries and not in others."""
     factories.preference(2, on=factories.item(of=queue))
     version = freeze(dataset, member, queue, until="2999-01-01T00:00:00Z")
     assert datetime.fromisoformat(version.recipe["until"]) <= now()
@@ -372,8 +372,8 @@ def test_the_workers_are_told_again_of_a_version_that_nobody_took(
     factories.preference(2, on=factories.item(of=queue))
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
     lifecycle.recover(VERSIONS)
-    assert told == [str(version.pk)]  # by the request alone
-    Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # ten minutes later
+    assert told == [str(version.pk)]  # enqueued by the request alone
+    Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # as ten minutes later
     lifecycle.recover(VERSIONS)
     lifecycle.recover(VERSIONS)
     assert told == [str(version.pk)] * 2
@@ -420,7 +420,7 @@ def test_rows_that_repeat_more_than_a_version_may_have_are_refused_and_leave_no_
 ) -> None:
     settings.VERSION_MAX_BYTES = 300_000
     task = factories.task(of=member.workspace)
-    asked = [{"role": "user", "content": "long " * 20_000}]  # 100,000 characters, in each row once
+    asked = [{"role": "user", "content": "long " * 20_000}]  # 100,000 characters, once in each row
     for words in ("Bought.", "Paid."):
         better, worse = (
             factories.trajectory(of=task, steps=[(asked, factories.assistant_message(each))]) for each in (words, "No")

@@ -1,4 +1,4 @@
-"""A worker that is killed while it freezes: another one starts the version again, and the result is the same."""
+"""A worker is killed while it freezes a version: another one starts over, and the result is the same."""
 
 import time
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def test_a_version_survives_the_death_of_its_worker(live_stack: LiveStack) -> No
     with psycopg.connect(**address) as other:
         other.execute(
             "LOCK TABLE datasets_tasksplit IN ACCESS EXCLUSIVE MODE"
-        )  # holds the worker in the middle of its work
+        )  # blocks the worker in the middle of its work
         version = Version.objects.create(
             workspace=member.workspace,
             dataset=dataset,
@@ -48,7 +48,7 @@ def test_a_version_survives_the_death_of_its_worker(live_stack: LiveStack) -> No
         live_stack.programs["worker-default"].process.wait()
 
     live_stack.restart("worker-default")
-    Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # its lease runs out
+    Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # its lease expires
     lifecycle.recover(VERSIONS)
 
     wait_for(version, lambda it: not it.is_active)

@@ -1,4 +1,4 @@
-"""The pages of datasets, as a researcher and as everybody else sees them."""
+"""The pages of datasets, for researchers and all others."""
 
 from pathlib import Path
 

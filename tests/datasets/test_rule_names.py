@@ -1,4 +1,4 @@
-"""A version's page says its rules in the words of the form that asked for them."""
+"""A version's page names its rules as the form does."""
 
 import pytest
 

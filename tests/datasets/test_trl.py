@@ -1,4 +1,4 @@
-"""The proof: what REST hands out loads in `datasets` and trains in TRL's own trainers, unmodified."""
+"""Downloaded files load in `datasets` and train in TRL's own trainers, unmodified."""
 
 import json
 import time
@@ -65,7 +65,7 @@ def member(transactional_db: None) -> Membership:
 
 @pytest.fixture
 def awkward(member: Membership) -> Version:
-    """Rows that differ in everything Arrow would like to be equal; the first has no tool call, which is when types are guessed."""
+    """Rows that differ in everything that Arrow expects to be uniform; the first has no tool call, and types are inferred from the first."""
     queue = factories.queue(of=member.workspace)
     user = {"role": "user", "content": "Say something."}
     plain = factories.task(of=member.workspace, key="0 plain", environment="")
@@ -93,7 +93,7 @@ def freeze(member: Membership, queue: object) -> Version:
     dataset = freezing.create_dataset(name=f"dataset of {queue}", description="", licence="", by=member)
     recipe = Recipe(queues=(str(queue),), train=100, validation=0, test=0)
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
-    freezing.freeze(version.pk)  # or the live worker was faster
+    freezing.freeze(version.pk)  # unless the live worker was faster
     for _ in range(600):
         version.refresh_from_db()
         if not version.is_active:
@@ -105,7 +105,7 @@ def freeze(member: Membership, queue: object) -> Version:
 
 @pytest.fixture
 def download(live_stack: LiveStack, member: Membership, tmp_path: Path) -> Callable[[Version, str], Path]:
-    """Fetches the training split over HTTP into a file."""
+    """Downloads the training split to a file, over HTTP."""
     headers = {"Authorization": f"Bearer {factories.token(member)}"}
 
     def fetch(version: Version, format: str) -> Path:
@@ -131,7 +131,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def bare(messages: list[Message]) -> list[Message]:
-    """Without the mark on a file's first row."""
+    """The messages without the mark in a file's first row."""
     return [{key: value for key, value in message.items() if value is not None} for message in messages]
 
 
@@ -183,7 +183,7 @@ def test_the_snippet_of_the_page_runs(
     monkeypatch.setenv("RETRACE_TOKEN", factories.token(member))
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     names: dict[str, Any] = {}
-    exec(code.partition("\ntrainer = ")[0], names)  # the rest downloads a model
+    exec(code.partition("\ntrainer = ")[0], names)  # the rest would download a model
     assert len(names["rows"]) == awkward.row_counts["train"]
 
 
@@ -192,7 +192,7 @@ def test_the_snippet_of_the_page_runs(
     ("files", "fewest"),
     [
         ("tau-bench/historical_trajectories/*.json", 200),
-        ("swe-agent-demos/**/*.traj", 1),  # its other runs of one task were given different system prompts
+        ("swe-agent-demos/**/*.traj", 1),  # other trajectories of the same task there have different system prompts
     ],
 )
 def test_real_runs_train(
@@ -203,7 +203,7 @@ def test_real_runs_train(
     files: str,
     fewest: int,
 ) -> None:
-    """Runs that other people's agents made, judged by a rule: more reward, else fewer steps."""
+    """Trajectories of other people's agents, judged by a rule: higher reward or, if equal, fewer steps."""
     folder, _, pattern = files.partition("/")
     paths = sorted(real_data(folder).glob(pattern))
     call_command("import_trajectories", *map(str, paths), "--workspace", member.workspace.slug, "--json")
@@ -258,7 +258,7 @@ QUICK: dict[str, Any] = {
 
 
 def losses(trainer: Any) -> list[float]:
-    """The loss of every step; every one a number."""
+    """The loss of every step, all of which are finite."""
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert len(losses) == QUICK["max_steps"]
     assert all(0 < loss < 100 for loss in losses)
@@ -266,7 +266,7 @@ def losses(trainer: Any) -> list[float]:
 
 
 def tiny_model(rows: Any, folder: Path) -> str:
-    """A folder with a language model of a few thousand random weights, and a tokenizer with TRL's own Qwen3 template."""
+    """A folder with a language model of a few thousand random weights, and a tokenizer with TRL's Qwen3 template."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
     from trl.chat_template_utils import qwen3_chat_template
 

@@ -1,4 +1,4 @@
-"""An exported file through the reader for verl. Its base class is a stand-in that reads a file as verl's does, by pandas."""
+"""Reads an exported file with the reader for verl. Its base class is a stand-in that reads files with pandas, as verl's does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rows_class(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def as_read(message: dict[str, Any]) -> dict[str, Any]:
-    """Without the nulls that tell a reader of JSON Lines which keys there are."""
+    """The message without the null keys that readers of JSON Lines add."""
     return {name: value for name, value in message.items() if value is not None}
 
 

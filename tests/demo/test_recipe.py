@@ -1,4 +1,4 @@
-"""The recipe of a first model is one that runs take: from the form's settings, and from run.json."""
+"""The recipe of a first model consists of valid settings, in the form and in run.json."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules at work: they answer like anybody else, in queues of pairs and of single runs."""
+"""Rule annotators answer like anybody else, in queues of pairs and of single trajectories."""
 
 import pytest
 

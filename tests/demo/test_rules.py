@@ -1,4 +1,4 @@
-"""The rules that label in the demo workspace."""
+"""The rules that judge in the demo workspace."""
 
 from apps.demo.rule_annotators import TrajectoryFacts, clean_and_short, no_failed_call, outcome_first
 

@@ -1,4 +1,4 @@
-"""What the story asks for is what the pages would take: every run is launched with settings in their ranges."""
+"""The demo only does what the pages would accept: every run is launched with valid settings."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_every_run_of_the_story_has_settings_that_the_form_would_take(monkeypatc
 
 
 def test_a_first_model_is_tried_while_the_rest_is_still_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runs page has something to show within a minute, not when six thousand runs are judged."""
+    """The page of training runs has something to show within a minute, rather than after six thousand trajectories have been judged."""
     launched: list[str] = []
     monkeypatch.setattr(story.cache, "add", lambda *_, **__: True)
     monkeypatch.setattr(story.Scene, "of", lambda _: None)

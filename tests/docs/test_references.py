@@ -1,4 +1,4 @@
-"""What the documentation points at exists: files of the project, and the pages and headings that it links to."""
+"""The documentation only refers to existing files, pages, and headings."""
 
 import re
 import unicodedata
@@ -30,7 +30,7 @@ def named(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of a page as links spell them."""
+    """The anchors of a page's headings, as links use them."""
     headings = re.findall(r"^#+ (.+)$", CODE_BLOCK.sub("", page.read_text()), re.MULTILINE)
     plain = (unicodedata.normalize("NFC", re.sub(r"[`*_]|\[|\]\(.*?\)", "", heading)).lower() for heading in headings)
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}

@@ -1,4 +1,4 @@
-"""Agents of four frameworks, each in an environment of its own, through the real gateway. The server of models is a script that answers as vLLM does."""
+"""Agents of four frameworks, each in its own virtual environment, through the real gateway. The model server is scripted, and answers as vLLM does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "retrac
 
 
 def python_with(requirements: str) -> Path:
-    """A Python that has them and the client, made once for what their file says."""
+    """A Python with these requirements and the client, created once per requirements file."""
     file = EXAMPLES / f"requirements-{requirements}.txt"
     folder = CACHE / f"{requirements}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
     python, ready = folder / "bin" / "python", folder / "ready"
@@ -40,7 +40,7 @@ def python_with(requirements: str) -> Path:
 
 
 def does(*calls: tuple[str, dict[str, Any]]) -> Reply:
-    """A turn with these calls at once, each with an id of its own."""
+    """A turn with these parallel calls, each with its own id."""
     made = [
         {
             "id": f"call_{name}_{number}",
@@ -53,7 +53,7 @@ def does(*calls: tuple[str, dict[str, Any]]) -> Reply:
 
 
 class Played:
-    """What an example printed, and what Retrace has of it."""
+    """An example's output, and what Retrace has recorded of it."""
 
     def __init__(self, stack: LiveStack, requirements: str, *command: str) -> None:
         self.python = python_with(requirements)
@@ -63,7 +63,7 @@ class Played:
         self.token = factories.token(self.member)
 
     def run(self, folder: Path, *replies: Reply) -> str:
-        """Play it before a server that gives these replies; returns what it printed."""
+        """Run it against a server that gives these replies; returns its output."""
         with Upstream(*replies) as upstream:
             registration.register_served(
                 workspace=self.member.workspace,
@@ -92,7 +92,7 @@ class Played:
             return session
 
     def trajectories(self) -> Iterator[dict[str, Any]]:
-        """The session's own first."""
+        """The trajectories, the session's own first."""
         with Client(self.stack.url, self.token) as client:
             first = str(self.session.trajectory)
             others = [each.id for each in client.trajectories.list() if each.id != first]
@@ -101,14 +101,14 @@ class Played:
 
 
 def called(trajectory: dict[str, Any]) -> list[list[str]]:
-    """The names of the tools that each step calls."""
+    """The names of the tools called in each step."""
     return [
         [call["function"]["name"] for call in step["message"].get("tool_calls") or []] for step in trajectory["steps"]
     ]
 
 
 def is_token_true(trajectory: dict[str, Any]) -> bool:
-    """Whether every step has the ids that were sampled, and goes on exactly where the one before ended."""
+    """Whether every step has the sampled token ids and continues exactly where the previous one ended."""
     return all("token_ids" in step["info"] and "seam" not in step["info"] for step in trajectory["steps"])
 
 

@@ -1,4 +1,4 @@
-"""The example runs as its docstring says, through the real gateway; only the server of models is a script."""
+"""The example runs as its docstring says, through the real gateway; only the model server is scripted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DONE = says("The order is refunded.")
 
 
 def play(stack: LiveStack, *replies: Reply) -> tuple[str, Client]:
-    """Run the example before a server that gives these replies; returns what it printed, and a client."""
+    """Run the example against a server that gives these replies; returns its output and a client."""
     workspace = factories.workspace()
     member = factories.member(Role.RESEARCHER, of=workspace)
     client = Client(stack.url, factories.token(member))

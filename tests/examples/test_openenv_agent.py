@@ -1,4 +1,4 @@
-"""The example plays a real server's episodes; only the policy is a script."""
+"""The example plays episodes of a real server; only the policy is scripted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def episode(task: Task, upstream: Upstream, *, max_calls: int = 10) -> retrace.E
 
 
 def reply(message: Message) -> Reply:
-    """What a policy says, as a server passes it on."""
+    """A policy's reply, as a server returns it."""
     written = {**message, "tool_calls": [wired(call) for call in message.get("tool_calls") or []]}
     return lambda body: written if written["tool_calls"] else {"role": "assistant", "content": message["content"]}
 

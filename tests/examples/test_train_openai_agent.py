@@ -1,4 +1,4 @@
-"""The example of training runs as its docstring says: the agent in a process of its own, the weights in training behind the gateway."""
+"""The training example runs as its docstring says: the agent in a separate process, the weights in training behind the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gateway as uvicorn serves it, in a thread of the test, before a real server of models."""
+"""The gateway, served by uvicorn in a thread of the test, in front of a real model server."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ from tests.gateway.upstream import Upstream
 
 @pytest.fixture
 def gateway_url(transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Where the gateway answers."""
+    """The gateway's URL."""
     monkeypatch.setattr(asgi, "recorder", Recorder(tmp_path / "spool"))
     monkeypatch.setattr(asgi, "upstreams", Upstreams())
     config = uvicorn.Config(asgi.gateway, port=0, lifespan="off", log_level="warning")
@@ -51,7 +51,7 @@ def researcher(transactional_db: None) -> Membership:
 
 @pytest.fixture
 def open_session(researcher: Membership, upstream: Upstream) -> Callable[..., sessions.NewSession]:
-    """Opens a session of a policy that `upstream` serves as "served"."""
+    """Opens a session of a policy that `upstream` serves under the name "served"."""
     policy = registration.register_served(
         workspace=researcher.workspace, name="clerk", base_url=upstream.url, model="served", by=researcher.user
     )
@@ -63,7 +63,7 @@ def open_session(researcher: Membership, upstream: Upstream) -> Callable[..., se
 
 
 class Agent:
-    """A loop of somebody's own around the gateway."""
+    """A simple agent loop that calls the gateway."""
 
     def __init__(self, url: str, opened: sessions.NewSession) -> None:
         self.session: Session = opened.session
@@ -74,7 +74,7 @@ class Agent:
         return self.http.post("chat/completions", json=body, headers=headers)
 
     def reply(self, *messages: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """The message that came back."""
+        """The message in the reply."""
         response = self.ask(*messages, **more)
         assert response.status_code == 200, response.text
         message: dict[str, Any] = response.json()["choices"][0]["message"]

@@ -1,4 +1,4 @@
-"""What a policy says as servers of Anthropic's Messages and OpenAI's Responses spell it, whole and in pieces. Counts are those of the chat completion."""
+"""A policy's replies in the form of Anthropic's Messages and OpenAI's Responses, complete and streamed. Token counts are those of the chat completion."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ THOUGHT = "It may be on the shelf."
 
 
 def message(completion: Spelled) -> Spelled:
-    """As Anthropic's protocol has it, with reasoning before it."""
+    """The reply as an Anthropic message, preceded by reasoning."""
     reply = completion["choices"][0]["message"]
     content: list[Spelled] = [{"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"}]
     if reply.get("content"):
@@ -56,7 +56,7 @@ def message_events(whole: Spelled) -> Iterator[Spelled]:
 
 
 def response(completion: Spelled) -> Spelled:
-    """As OpenAI's Responses have it, with reasoning before it."""
+    """The reply as an OpenAI response, preceded by reasoning."""
     reply = completion["choices"][0]["message"]
     output: list[Spelled] = [
         {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": THOUGHT}]}
@@ -117,7 +117,7 @@ def response_events(whole: Spelled) -> Iterator[Spelled]:
 
 
 def chat_of(path: str, body: Spelled) -> list[Spelled]:
-    """The chat of a request in one of these protocols, for counting it."""
+    """The chat in a request of one of these protocols, for counting it."""
     items = body["messages"] if path == "messages" else body["input"]
     items = [{"role": "user", "content": items}] if isinstance(items, str) else items
     return [{"role": item.get("role", "tool"), "content": json.dumps(item)} for item in items]

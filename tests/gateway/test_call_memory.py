@@ -1,4 +1,4 @@
-"""A process holds only so much of the calls of one workspace, however many there are and however slowly they come."""
+"""A process limits the memory for calls of one workspace, however many there are and however slowly they arrive."""
 
 import socket
 import time
@@ -45,7 +45,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def begin(url: str, key: str) -> socket.socket:
-    """A request of almost the largest size that doesn't end."""
+    """A request of almost the maximum size whose body never ends."""
     where = urlsplit(url)
     connection = socket.create_connection((str(where.hostname), where.port or 0))
     head = f"POST {where.path}/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: {LARGEST}\r\n\r\n"
@@ -63,7 +63,7 @@ def test_requests_that_do_not_end_keep_only_their_own_workspace_waiting(
     refused = agent.ask(ASK, {"role": "user", "content": "x" * 1000})
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "crowded")
     assert another.reply(ASK)["content"] == "Done."
-    # The other's reply arrives before it's released.
+    # The other workspace's reply arrives before the memory is released.
     until(lambda: asgi.memory_use.held.total() <= MAX_OF_ONE * LARGEST)
     for connection in slow:
         connection.close()

@@ -1,4 +1,4 @@
-"""Agents that speak Anthropic's Messages or OpenAI's Responses: what they get through the gateway, and what is stored of it."""
+"""Agents that use Anthropic's Messages or OpenAI's Responses: the replies that they get through the gateway, and what is stored."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def ask(agent: Agent, path: str, **more: Any) -> httpx.Response:
 
 
 def next_turn(path: str, reply: dict[str, Any]) -> dict[str, Any]:
-    """The chat with the reply, as agents' libraries send it back, and the result of its call."""
+    """The chat with the reply, as agents' libraries send it back, followed by the result of its call."""
     if path == "messages":
         result = {"type": "tool_result", "tool_use_id": "call_0", "content": "a lamp", "cache_control": {}}
         said = [{**block, "citations": None} for block in reply["content"] if block["type"] != "thinking"]
@@ -75,7 +75,7 @@ def next_turn(path: str, reply: dict[str, Any]) -> dict[str, Any]:
 
 
 def events_of(text: str) -> list[dict[str, Any]]:
-    """Each event, whose name is that in its data."""
+    """The events of a stream, each checked to have the name given in its data."""
     events = []
     for lines in text.strip().split("\n\n"):
         name, data = lines.split("\n")
@@ -106,7 +106,7 @@ def test_an_episode_in_another_protocol_becomes_a_trajectory_like_any_other(
     assert (call.dialect, call.status, len(call.messages)) == (path, "ok", 1)
     assert "token ids" in call.untrainable
     read = upstream.completion({"messages": spellings.chat_of(path, upstream.requests[1]), "model": ""}, says("")({}))
-    assert call.prompt_tokens == read["usage"]["prompt_tokens"]  # those from a cache included
+    assert call.prompt_tokens == read["usage"]["prompt_tokens"]  # including those from a cache
     assert call.completion_tokens == len("On the shelf.") + 1
 
     sessions.finish_session(session=agent.session, success=True)

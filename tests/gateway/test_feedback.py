@@ -1,4 +1,4 @@
-"""Feedback comes in with a key that can do nothing else, from any page; and is bounded."""
+"""Feedback is sent with a key that allows nothing else, from any page, and its amount is limited."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_a_feedback_key_opens_nothing_else(secret: str) -> None:
     opened = set()
     for number, (name, path) in enumerate(routes(get_resolver())):
         if name.startswith("v1:") and "{" not in path and name != "v1:feedback":
-            visitor = Client(REMOTE_ADDR=f"10.0.{number // 256}.{number % 256}")  # one alone may not ask so often
+            visitor = Client(
+                REMOTE_ADDR=f"10.0.{number // 256}.{number % 256}"
+            )  # a single address would exceed the rate limit
             answers = [visitor.get(path, headers=headers), visitor.post(path, headers=headers)]
             opened |= {name for answer in answers if answer.status_code not in (401, 405)}
     assert opened == set()
@@ -156,7 +158,7 @@ def test_a_key_and_a_session_have_a_rate(
 def test_a_workspace_has_so_many_keys_and_no_more(
     member: Membership, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each has a rate of its own, so without end they'd have none together."""
+    """Each key has its own rate limit, so an unlimited number of keys would amount to none."""
     monkeypatch.setattr(feedback, "MAX_KEYS", 1)
     headers = {"authorization": f"Bearer {factories.token(member)}"}
     over_rest = Client().post(

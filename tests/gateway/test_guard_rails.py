@@ -1,4 +1,4 @@
-"""What the gateway refuses, what it passes on unchanged, and what it does when something that it stands on is away."""
+"""What the gateway refuses, what it passes on unchanged, and what it does when a service that it depends on is down."""
 
 import json
 import time
@@ -41,7 +41,7 @@ def test_a_sessions_key_leads_to_its_policy_alone(agent: Agent) -> None:
 def test_calls_of_a_session_that_ends_for_long_hold_up_nobody_else(
     agent: Agent, open_session: Callable[..., sessions.NewSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are kept in files until its row is free: the gateway has few threads for the database."""
+    """Their calls are kept in files until the row is free, since the gateway has few threads for the database."""
     monkeypatch.setattr(spool, "FLUSH_SECONDS", 0.05)
     assert agent.reply(ASK)
     with httpx.Client(base_url=agent.http.base_url, timeout=30) as http, ThreadPoolExecutor(8) as threads:
@@ -173,7 +173,9 @@ def test_an_installation_can_let_no_call_pass_unrecorded(
 
 def test_two_processes_know_each_others_calls(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     first = agent.reply(ASK)
-    monkeypatch.setattr(asgi, "recorder", recorder.Recorder(asgi.recorder.spool.folder))  # another process has its own
+    monkeypatch.setattr(
+        asgi, "recorder", recorder.Recorder(asgi.recorder.spool.folder)
+    )  # another process has its own cache
     agent.reply(ASK, first, {"role": "user", "content": "Thanks."})
     before, call = Call.objects.order_by("id")
     assert call.parent_id == before.pk

@@ -1,4 +1,4 @@
-"""What agents and servers send that nobody means: it costs others nothing, and every call of a session is recorded."""
+"""Hostile requests and replies: they cost others nothing, and every call of a session is recorded."""
 
 import json
 import time
@@ -116,8 +116,8 @@ def test_what_was_computed_costs_the_budget_although_it_cant_be_passed_on(
     way: str,
     budget: dict[str, int],
 ) -> None:
-    """An agent could have its policy's server compute without end, by asking for what the gateway can't read."""
-    if way == "another form":  # vLLM takes "false" for false, and answers with a whole reply
+    """Otherwise, an agent could have its policy's server compute endlessly by requesting replies that the gateway can't read."""
+    if way == "another form":  # vLLM takes "false" for false, and returns a complete reply
         upstream.reads_stream_as_text = True
     elif way == "broken off":
         upstream.breaks_after = 3
@@ -206,7 +206,7 @@ async def test_a_line_that_never_ends_costs_no_more_than_its_length() -> None:
     began = time.monotonic()
     [data] = [event async for event in events_in(pieces())]
     assert len(data) == 20_000_000
-    assert time.monotonic() - began < 5  # joining it anew for each piece takes minutes
+    assert time.monotonic() - began < 5  # joining it again for each chunk takes minutes
 
 
 async def test_an_event_of_very_many_lines_is_none() -> None:
@@ -221,7 +221,7 @@ async def test_an_event_of_very_many_lines_is_none() -> None:
 def test_what_comes_after_the_end_of_a_stream_without_end_is_not_waited_for(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each piece was added to all that were held back before it, which took an event loop its time."""
+    """Each chunk was once appended to all those held back before it, which kept the event loop busy."""
     usual = spellings.message_events
 
     def pinging(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -265,20 +265,20 @@ def test_a_server_that_names_an_event_in_several_lines_puts_no_other_event_into_
 def test_a_reply_of_very_many_items_is_none(
     speaks: type[Dialect], reply: Callable[[list[Any]], dict[str, Any]]
 ) -> None:
-    """900,000 of them took each page of their session most of a minute, and its end more."""
+    """With 900,000 items, each page of the session took almost a minute, and ending it even longer."""
     dialect = speaks({"messages": [ASK], "input": "x"}, ReplyContext(new_id(), "any", 0, is_blind=False))
     dialect.request(model="served", sampling={}, supports_token_ids=False)
     dialect.process_reply(reply([{"type": "text", "text": ""}] * MAX_ITEMS))
     many = reply([{"type": "text", "text": ""}] * (MAX_ITEMS + 1))
     with pytest.raises(NoEvent):
         dialect.process_reply(many)
-    if speaks is OpenAIResponses:  # the others' are counted as they come
+    if speaks is OpenAIResponses:  # the other protocols' items are counted as they arrive
         with pytest.raises(NoEvent):
             dialect.process_chunk({"type": "response.completed", "response": many})
 
 
 def test_an_error_too_long_for_words_is_not_read(agent: Agent, upstream: Upstream) -> None:
-    """64 MB of brackets took the event loop minutes, three times over."""
+    """64 MB of brackets once took the event loop minutes, three times over."""
     upstream.status = 400
     more = b"[" + b"[]," * (LARGEST_ERROR // 3) + b"[]]"
     upstream.error = b'{"error": {"message": "No.", "type": "invalid_request_error"}, "more": ' + more + b"}"
@@ -294,7 +294,7 @@ def test_a_chat_that_branches_without_end_becomes_only_so_many_trajectories(
     monkeypatch.setattr(session_trajectories, *bound)
     session = factories.session(messages=[says("Done.")({})] * 3)
     tip = Call.objects.order_by("-id")[0]
-    for number in range(4):  # four more ways of four steps each
+    for number in range(4):  # four more paths of four steps each
         Call.objects.create(
             **{
                 name: getattr(tip, name)

@@ -1,4 +1,4 @@
-"""The gateway as the running stack serves it, to agents that meet a web process that is killed."""
+"""The gateway of the running stack, used by agents while a web process is killed."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ TURNS = 8
 
 
 class Player(threading.Thread):
-    """An agent whose library asks again when a connection breaks, and says so."""
+    """An agent whose library retries when a connection breaks, and marks the retry."""
 
     def __init__(self, url: str, key: str) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""Sessions of policies that nobody published: this installation's own server answers them."""
+"""Sessions of policies that were never published are answered by this installation's own server."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ KEY = "the-gateways-key"
 
 @pytest.fixture
 def models(tmp_path: Path, settings: Any) -> Iterator[str]:
-    """Where the server of small models answers, with the runs below `tmp_path`."""
+    """The URL of a server of small models, with the runs below `tmp_path`."""
     settings.RUNS_DIR = tmp_path
     application = LocalModels(tmp_path, key=KEY).application()
     server = uvicorn.Server(uvicorn.Config(application, port=0, lifespan="off", log_level="warning"))

@@ -1,4 +1,4 @@
-"""Calls with an API token, taken together into sessions by what the agent says of them."""
+"""Calls with an API token, grouped into sessions by the headers that the agent sends."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 def http(
     gateway_url: str, researcher: Membership, open_session: Callable[..., sessions.NewSession]
 ) -> Iterator[httpx.Client]:
-    """With a researcher's token; the workspace has the served policy "clerk"."""
+    """A client with a researcher's token; the workspace has the served policy "clerk"."""
     headers = {"Authorization": f"Bearer {factories.token(researcher)}"}
     with httpx.Client(base_url=gateway_url, headers=headers, timeout=30) as client:
         yield client
@@ -29,7 +29,7 @@ def http(
 
 def ask(http: httpx.Client, *messages: Any, model: Any = "clerk", **headers: str) -> httpx.Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    body = json.dumps({"model": model, "messages": messages or [ASK]})  # in ASCII: lone surrogates pass
+    body = json.dumps({"model": model, "messages": messages or [ASK]})  # as ASCII, which can encode lone surrogates
     return http.post("chat/completions", content=body, headers=named)
 
 

@@ -1,4 +1,4 @@
-"""The list of sessions, and a session while it goes on."""
+"""The list of sessions, and the page of a session in progress."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""What an agent says to its policy through the gateway, and what is stored of it."""
+"""Calls to a policy through the gateway, and what is stored of them."""
 
 import numpy as np
 
@@ -58,7 +58,9 @@ def test_a_reply_that_comes_back_respelled_is_continued_with_a_seam(agent: Agent
     agent.reply(ASK, first, result)
     before, call = Call.objects.order_by("id")
     assert (call.parent_id, call.join, call.messages) == (before.pk, Join.MESSAGES, [result])
-    assert len(ids_from(call.prompt_ids)) == call.prompt_tokens  # the whole: nothing of it is known from before
+    assert (
+        len(ids_from(call.prompt_ids)) == call.prompt_tokens
+    )  # the whole prompt: nothing of it is known from earlier calls
 
 
 def test_the_same_reply_spelled_by_another_library_is_the_same_reply(agent: Agent, upstream: Upstream) -> None:

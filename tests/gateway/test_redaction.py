@@ -1,4 +1,4 @@
-"""What rules find is stored nowhere, in no form; agent and policy notice nothing; calls are joined as ever."""
+"""Text that rules match is stored nowhere, in any form; agent and policy don't notice; calls are joined as usual."""
 
 import json
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def user(text: str) -> dict[str, str]:
 
 
 def stored() -> str:
-    """All that the database has of calls, sessions and trajectories, ids of tokens as the text that they spell."""
+    """Everything that the database has of calls, sessions, and trajectories, with token ids as the text that they encode."""
     calls = list(Call.objects.order_by("id"))
     rows = [*calls, *Session.objects.all(), *Trajectory.objects.all()]
     ids = [bytes(call.prompt_ids or b"")[::4] + bytes(call.sampled_ids or b"")[::4] for call in calls]
@@ -92,8 +92,8 @@ def test_another_process_joins_and_redacts_the_same(agent: Agent, tmp_path: Path
 
 
 def test_a_digest_cannot_be_checked_against_a_guess_without_the_servers_key(agent: Agent, settings: Any) -> None:
-    """The same chat in two sessions has nothing in common in the database."""
-    from contract.chat_digests import prefix_digests  # what somebody who guesses would do
+    """The same chat in two sessions has no digest in common in the database."""
+    from contract.chat_digests import prefix_digests  # as an attacker would
 
     agent.reply(user(MAIL))
     call = Call.objects.get()
@@ -148,7 +148,7 @@ def test_what_is_said_of_a_session_is_redacted_too(open_session: Callable[..., s
     sessions.record_event(session=opened, key="1", type="custom", name="note", value={"to": [MAIL]})
     feedback.record_feedback(session=opened, comment=f"I'm {MAIL}", edited=MAIL)
     done = sessions.finish_session(session=opened, metadata={"by": MAIL}, rewards={f"by {MAIL}": 1.0})
-    sessions.finish_session(session=opened, rewards={f"by {MAIL}": 1.0})  # told twice
+    sessions.finish_session(session=opened, rewards={f"by {MAIL}": 1.0})  # sent twice
     assert (done.task["key"], done.task["instruction"]) == ("mail-1", f"Write to {MARK}.")
     assert done.metadata == {"for": MARK, "by": MARK}
     assert done.rewards == {f"by {MARK}": 1.0}

@@ -1,4 +1,4 @@
-"""Calls that continue the policy's tokens although the server's chat template would render its replies in other ones."""
+"""Calls that continue the policy's tokens although the server's chat template would render its replies to different ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,14 +29,14 @@ def scaled_out(upstream: Upstream) -> None:
 
 
 def respelled(message: dict[str, Any]) -> dict[str, Any]:
-    """The reply as an agent's library sends it back: with spaces that the policy never wrote."""
+    """The reply as an agent's library sends it back: with spaces that the policy didn't write."""
     [call] = message["tool_calls"]
     function = {**call["function"], "arguments": call["function"]["arguments"].replace(":", ": ")}
     return {**message, "tool_calls": [{**call, "function": function}]}
 
 
 def prompts() -> list[list[int]]:
-    """The whole prompt of each call, the first one first."""
+    """The whole prompt of each call, in order."""
     whole: list[list[int]] = []
     so_far: list[int] = []
     for call in Call.objects.order_by("id"):
@@ -214,8 +214,8 @@ def test_the_reply_has_the_fields_of_any_other(agent: Agent) -> None:
             [1, 2, 3, 4, 9, 0, 5, 6],
         ),  # the template ends a turn with a line break
         ([1, 2, 9, 8, 9, 5], [1, 2, 9, 8, 9], [1, 2, 3, 4, 9, 5]),
-        ([1, 2, 8, 7, 5, 6], [1, 2, 8, 7], None),  # another end of turn
-        ([1, 7, 8, 9, 5, 6], [1, 7, 8, 9], None),  # another beginning
+        ([1, 2, 8, 7, 5, 6], [1, 2, 8, 7], None),  # a different end-of-turn token
+        ([1, 7, 8, 9, 5, 6], [1, 7, 8, 9], None),  # a different beginning
         ([1, 2, 6, 9, 5, 6], [1, 2, 8, 9], None),  # the reply is rendered differently once something follows it
         ([1, 2, 8, 9], [1, 2, 8, 9], None),  # nothing follows
         (
@@ -234,7 +234,7 @@ def test_where_a_prompt_is_joined(rendered: list[int], shared: list[int], expect
 
 
 def test_a_long_session_is_read_in_few_statements(agent: Agent, django_assert_num_queries: Any) -> None:
-    """Not one for each call: their number and size are up to the agent and the server."""
+    """Not one statement per call: the number of calls and their size are up to the agent and the server."""
     first = agent.reply(ASK)
     second = agent.ask(ASK, respelled(first), RESULT).json()["choices"][0]["message"]
     agent.reply(ASK, respelled(first), RESULT, respelled(second), RESULT)

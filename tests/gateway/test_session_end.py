@@ -1,4 +1,4 @@
-"""What an ended session costs, and what comes of calls that end after it."""
+"""The cost of ending a session, and calls that end after their session."""
 
 import secrets
 import tracemalloc
@@ -21,7 +21,7 @@ ANSWER = {"role": "assistant", "content": "By the window."}
 
 
 def copies(of: Call, count: int, **fields: Any) -> None:
-    """More calls like that one, each with an answer of its own."""
+    """Add more calls like this one, each with a different answer."""
     for number in range(count):
         of.pk, of.body_digest, of.chat_digest = new_id(), secrets.token_bytes(16), secrets.token_bytes(16)
         message = {"role": "assistant", "content": f"On shelf {number}."}
@@ -32,7 +32,7 @@ def copies(of: Call, count: int, **fields: Any) -> None:
 
 
 def ended(chats: int, *, branches: int = 0) -> tuple[Session, int]:
-    """A session of as many chats, whose longest branches; and how many queries its end took."""
+    """A session with this many chats, whose longest one branches; and the number of queries that ending it took."""
     session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
     first, second, _ = Call.objects.filter(session=session).order_by("id")
     copies(Call.objects.get(pk=second.pk), branches, parent=first)
@@ -60,7 +60,7 @@ def test_long_paths_are_stored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) 
 
 
 def peak_of(act: Callable[[], object]) -> int:
-    """The most bytes that Python held at once, beyond those before."""
+    """The peak memory in bytes that Python allocated, in addition to what it held before."""
     tracemalloc.start()
     try:
         act()
@@ -72,7 +72,7 @@ def peak_of(act: Callable[[], object]) -> int:
 def test_the_end_of_a_large_session_and_a_call_after_it_hold_few_of_its_paths_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Forty chats of 24 MB took 4 GB, in a web process or a worker."""
+    """Forty chats of 24 MB once took 4 GB, in a web process or a worker."""
     monkeypatch.setattr(sessions, "STORED_BYTES", 1)
     long = [{"role": "user", "content": "x" * 500_000}]
     peaks = []
@@ -98,12 +98,12 @@ def test_a_chat_that_is_too_long_becomes_no_trajectory_and_says_so(monkeypatch: 
     assert session.state == Session.State.FINISHED
     assert session.problem == "Its chat has more than 0 MiB, so it didn't become a trajectory."
     assert not Path.objects.filter(session=session).exists()
-    assert len(record_of(session).steps) < 3  # as many as can be shown
+    assert len(record_of(session).steps) < 3  # as many as can be displayed
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_call_that_ends_after_its_session_was_deleted_is_kept_nowhere(known: bool) -> None:
-    """known: from the process that answered it, not from a file of an outage."""
+    """known: the call comes from the process that answered it, not from a file written during an outage."""
     factories.session(messages=[ANSWER])
     calls = Call.objects.select_related("session") if known else Call.objects
     late = calls.get()
@@ -114,7 +114,7 @@ def test_a_call_that_ends_after_its_session_was_deleted_is_kept_nowhere(known: b
 
 
 def with_ids(session: Session, ids: int) -> None:
-    """Give each call that many ids, as a server does that repeats the whole prompt."""
+    """Give each call this many token ids, like a server that returns the whole prompt each time."""
     body = bytes(4 * ids)
     Call.objects.filter(session=session).update(
         join="messages", untrainable="", prompt_ids=body, sampled_ids=body[:4], logprobs=bytes(4)
@@ -122,14 +122,14 @@ def with_ids(session: Session, ids: int) -> None:
 
 
 def test_a_path_keeps_its_text_and_as_many_token_ids_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred calls of two million ids each took 7 GB, in a web process."""
+    """A hundred calls with two million ids each once took 7 GB, in a web process."""
     monkeypatch.setattr(session_trajectories, "MAX_IDS", 250)
     session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
     with_ids(session, 100)
     for steps in ([step.info for step in record_of(session).steps], _ended_steps(session)):
         assert [len(step.get("context_ids", ())) for step in steps] == [100, 100, 0]
         assert steps[2]["untrainable"] == session_trajectories.TOO_MANY_IDS
-    assert not Call.objects.exclude(untrainable="").exists()  # of a trajectory, not of the calls
+    assert not Call.objects.exclude(untrainable="").exists()  # the trajectory's calls, not the stored ones
 
 
 def _ended_steps(session: Session) -> list[Any]:
@@ -139,7 +139,7 @@ def _ended_steps(session: Session) -> list[Any]:
 
 
 def test_token_ids_count_among_what_shorter_paths_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each branch stores the ids of its beginning again: a thousand of them, gigabytes."""
+    """Each branch stores the ids of its beginning again: for a thousand branches, gigabytes."""
     monkeypatch.setattr(session_trajectories, "MAX_CHARACTERS", 10_000)
     session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
     first, second, _ = Call.objects.filter(session=session).order_by("id")

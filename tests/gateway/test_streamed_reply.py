@@ -1,4 +1,4 @@
-"""Streams pass through as they come; what they amount to is stored before their end does."""
+"""Streams are passed on as they arrive, and stored before their end is passed on."""
 
 import json
 import time
@@ -16,7 +16,7 @@ ASK = {"role": "user", "content": "Where is the lamp?"}
 
 
 def pieces_of(text: str) -> list[dict[str, Any]]:
-    """The chunks of a stream that ended as it should."""
+    """The chunks of a stream that ended normally."""
     *chunks, done, rest = text.split("\n\n")
     assert (done, rest) == ("data: [DONE]", "")
     return [json.loads(chunk.removeprefix("data: ")) for chunk in chunks]

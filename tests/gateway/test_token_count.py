@@ -1,4 +1,4 @@
-"""What agents are told that ask how long their prompt is."""
+"""Token counts for agents that ask how long their prompt is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process keeps of the servers that it sent calls to: one workspace's mustn't cost the others anything."""
+"""What a process caches about model servers: one workspace's calls mustn't affect those of others."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ async def until(is_so: Any) -> None:
 async def test_connections_are_closed_once_a_server_is_asked_nothing(
     upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ):
-    """Otherwise many servers use up the file descriptors."""
+    """Otherwise, connections to many servers would exhaust the file descriptors."""
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.05)
     upstreams = Upstreams()
     response = await upstreams.send(Destination([upstream.url], ""), uuid4(), "chat/completions", ASK, headers={})
@@ -92,7 +92,7 @@ async def test_a_key_that_is_allowed_below_v1_only_isnt_sent_beside_it(
 
 @pytest.fixture
 def may_end() -> Iterator[threading.Event]:
-    """Whether streams may end."""
+    """Set when streams may end."""
     event = threading.Event()
     event.set()
     yield event
@@ -101,7 +101,7 @@ def may_end() -> Iterator[threading.Event]:
 
 @pytest.fixture
 def connections(upstream: Upstream, may_end: threading.Event, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Whence each stream was requested. Like an engine's, it ends a moment after `[DONE]`, and the connection stays open."""
+    """The client address of each stream request. Like an engine's, the response ends a moment after `[DONE]`, and the connection stays open."""
     addresses: list[tuple[str, int]] = []
 
     def stream(handler: Any, body: dict[str, Any], message: dict[str, Any]) -> None:

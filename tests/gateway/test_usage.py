@@ -1,4 +1,4 @@
-"""What calls cost, and what is refused beyond a workspace's limits."""
+"""The cost of calls, and refusals beyond a workspace's limits."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from tests.gateway.upstream import Upstream
 
 ASK = {"role": "user", "content": "Where is the lamp?"}
 READ, WRITTEN = 34, 6
-"""Tokens that the server counts of it."""
+"""Tokens of ASK and its reply as counted by the server."""
 
 
 @pytest.fixture(autouse=True)
 def known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terms, "CACHE_SECONDS", 0.0)
-    monkeypatch.setattr(counters, "VALKEY_SECONDS", 60.0)  # however busy the machine is
+    monkeypatch.setattr(counters, "VALKEY_SECONDS", 60.0)  # however slow the machine is
 
 
 def settle() -> None:
-    """Until what has been used is counted, which the agent doesn't wait for."""
+    """Wait until usage has been counted, which the agent doesn't wait for."""
     while asgi.recorder._tasks:
         time.sleep(0.01)
 
@@ -52,7 +52,7 @@ def limit(researcher: Membership) -> Callable[..., None]:
 
 @pytest.fixture
 def price(agent: Agent, researcher: Membership) -> Callable[..., None]:
-    """Sets that of the policy, or of its endpoint."""
+    """Sets the price of the policy or of its endpoint."""
 
     def priced(input: str, output: str, cached: str | None = None, of: str = "policy") -> None:
         terms.set_price(
@@ -81,7 +81,7 @@ def test_a_call_costs_what_the_prices_of_its_time_say_and_what_has_none_is_unkno
     agent.ask(ASK)
     first = (READ * Decimal("2.5") + WRITTEN * 10) / 1_000_000
     assert Call.objects.order_by("-id")[0].cost == first == Decimal("0.000145")
-    price("0", "1")  # its own goes before that of its endpoint
+    price("0", "1")  # its own price takes precedence over its endpoint's
     agent.ask(ASK)
     cost = cost_of(agent.session)
     assert (cost.dollars, cost.unknown, cost.calls) == (first + Decimal("0.000006"), 1, 3)
@@ -200,7 +200,7 @@ def test_only_what_answers_agents_can_have_a_price(client: Client) -> None:
     registration.register_served(
         workspace=owner.workspace, name="clerk", base_url="https://models.example.org/v1", model="m", by=owner.user
     )
-    factories.policy(of=owner.workspace, name="expert")  # plays inside Retrace, and answers nobody
+    factories.policy(of=owner.workspace, name="expert")  # acts inside Retrace, and answers no calls
     client.force_login(owner.user)
     page = client.get("/settings/usage/").content.decode()
     assert ">clerk</option>" in page

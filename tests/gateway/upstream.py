@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks chat completions as vLLM does, with token ids, over a tokenizer of bytes. It can misbehave."""
+"""A real HTTP server for chat completions that returns token ids, like vLLM, from a byte-level tokenizer. It can misbehave."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ from tests.gateway import spellings
 
 END = 256
 TURN = b"assistant:"
-"""What this server's chat template ends with, for the policy to go on."""
+"""The generation prompt of this server's chat template."""
 RENDER, DERENDER, GENERATE = "chat/completions/render", "chat/completions/derender", "/inference/v1/generate"
 SCALED_OUT = (RENDER, DERENDER, GENERATE)
 LOGPROB = -0.25
@@ -19,12 +19,12 @@ Reply = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def ids_of(message: dict[str, Any]) -> list[int]:
-    """A message as this server's chat template renders it."""
+    """A message as rendered by this server's chat template."""
     return [*f"{message['role']}:{written(message)}".encode(), END]
 
 
 def written(message: dict[str, Any]) -> str:
-    """What a policy writes to say this."""
+    """The text that a policy generates for this message."""
     calls = message.get("tool_calls") or []
     if isinstance(calls, str):
         return calls
@@ -39,41 +39,41 @@ def says(text: str) -> Reply:
 
 
 def calls(name: str, arguments: str) -> Reply:
-    """`arguments` as the policy spelled them."""
+    """A reply with a call; `arguments` is the text that the policy wrote."""
     call = {"id": "call_0", "type": "function", "function": {"name": name, "arguments": arguments}}
     return lambda body: {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
 class Upstream:
-    """Answers each request with the next of `replies`, and with the last one for ever."""
+    """Answers each request with the next of `replies`; the last one is repeated."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies) or [says("Done.")]
         self.requests: list[dict[str, Any]] = []
         self.owner = "vllm"
-        """Who `/v1/models` says it is: others return no token ids."""
+        """The owner that `/v1/models` reports: servers of others return no token ids."""
         self.status = 200
         self.speaks = {"chat/completions", "messages", "responses"}
         self.scales_out = False
-        """Whether it renders, generates, and derenders, as vLLM does with `--enable-scale-out`."""
+        """Whether it supports render, generate, and derender requests, like vLLM with `--enable-scale-out`."""
         self.steps: list[str] = []
-        """The paths of these requests."""
+        """The paths of those requests."""
         self.features: dict[str, Any] | None = None
         """What a rendered chat has besides tokens, such as images."""
         self.fails_at: dict[str, int] = {}
-        """Statuses of answers, by path."""
+        """Status codes to respond with, by path."""
         self.generations: list[dict[str, Any]] = []
         self.generated: dict[str, dict[str, Any]] = {}
         self.error: bytes = b'{"error": {"message": "too hot", "type": "invalid_request_error", "code": 7}}'
         self.loses_ids = 0
-        """Sampled ids that it keeps to itself."""
+        """Number of sampled ids that it leaves out."""
         self.seconds_a_piece = 0.0
         self.reads_stream_as_text = False
         """Whether it takes "stream": "false" for false, as vLLM does."""
         self.breaks_after: int | None = None
-        """Pieces of a stream after which the connection ends."""
+        """Number of chunks of a stream after which the connection breaks."""
         self.gone = threading.Event()
-        """Set when somebody went away before the end of a stream."""
+        """Set when a client disconnected before the end of a stream."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -93,7 +93,7 @@ class Upstream:
                     return
                 outer.requests.append(body | {"authorization": self.headers.get("Authorization")})
                 if path.removesuffix("/count_tokens") not in outer.speaks:
-                    self.answer(404, b'{"detail": "Not Found"}')  # as FastAPI says it
+                    self.answer(404, b'{"detail": "Not Found"}')  # FastAPI's response
                     return
                 if outer.status != 200:
                     self.answer(outer.status, outer.error)
@@ -192,11 +192,11 @@ class Upstream:
         generated, request = body["generate_response"], body["chat_request"]
         reply = self.completion(request, self.generated[generated["request_id"]])
         del reply["prompt_token_ids"]
-        reply["choices"][0]["finish_reason"] = "stop"  # vLLM keeps the engine's
+        reply["choices"][0]["finish_reason"] = "stop"  # vLLM keeps the engine's finish reason
         return reply
 
     def chunks(self, body: dict[str, Any], message: dict[str, Any]) -> list[dict[str, Any]]:
-        """Content letter by letter, a call in two pieces; ids along with them."""
+        """Content letter by letter, a call in two chunks, each with its token ids."""
         whole = self.completion(body, message)
         shared = {"id": whole["id"], "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
         deltas: list[dict[str, Any]] = [{"content": letter} for letter in message.get("content") or ""]

@@ -1,4 +1,4 @@
-"""DPO and GRPO on a real GPU, with random models of Qwen's 0.5B shape. `python -m bench.gpu_dpo` measures them beside bare TRL."""
+"""DPO and GRPO on a real GPU, with random models of Qwen's 0.5B shape. `python -m bench.gpu_dpo` compares them with plain TRL."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """The report of a run that used the GPU and whose losses are numbers."""
+    """The report of a run, checked to have used the GPU and to have finite losses."""
     folder.mkdir()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()

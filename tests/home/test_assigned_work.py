@@ -36,7 +36,7 @@ def test_what_is_left_for_me_is_bounded_by_my_items_and_by_what_others_leave(mem
     desk(queue, factories.member(of=member.workspace), judged=10)
     [row] = waiting_for(member)
     assert row.judged_by_all == 14
-    assert row.left_for_me == 6  # of the 6 items that I have not judged
+    assert row.left_for_me == 6  # the 6 items that I haven't judged
     assert row.time_left == "3 min"  # 6 at 30 s each
 
 

@@ -1,4 +1,4 @@
-"""A new workspace labels right away: sample trajectories, or its own."""
+"""In a new workspace, labeling can start right away, with sample trajectories or its own."""
 
 import pytest
 from django.urls import reverse

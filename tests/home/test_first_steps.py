@@ -1,4 +1,4 @@
-"""A new workspace is led around the loop, with its own data."""
+"""The home page leads a new workspace around the loop, with its own data."""
 
 import re
 
@@ -21,7 +21,7 @@ def researcher() -> Membership:
 
 
 def next_step(member: Membership) -> tuple[int, str, str]:
-    """How many steps are done, which is next, and to which page the one button for it leads."""
+    """The number of completed steps, the next step, and the page to which its button leads."""
     page = as_(member).get(reverse("home")).content.decode()
     current = re.search(r'<li aria-current="step">.*?<b>([^<]+)</b>.*?</li>', page, re.S)
     button = re.search(
@@ -31,7 +31,7 @@ def next_step(member: Membership) -> tuple[int, str, str]:
 
 
 def _with_button(step: str, page: str) -> str:
-    """The step where it has a button; else what the page offers above the steps."""
+    """The step if it has a button; otherwise the page's suggestion above the steps."""
     return step if "button" in step else page[page.index("</h1>") :]
 
 
@@ -55,7 +55,7 @@ def test_each_step_that_was_taken_is_done_and_says_what_there_is(researcher: Mem
     version = factories.dataset_version(of=researcher.workspace)
     assert next_step(researcher) == (3, "Train on the version", reverse("training:new"))
     run = factories.run(of=researcher.workspace, version=version, state=Run.State.QUEUED)
-    assert next_step(researcher) == (3, "Train on the version", reverse("training:new"))  # nothing came of it yet
+    assert next_step(researcher) == (3, "Train on the version", reverse("training:new"))  # without a result yet
     Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=now())
     assert next_step(researcher) == (4, "Compare the new policy, blind", reverse("arena:new"))
 

@@ -1,4 +1,4 @@
-"""Archives that attack whoever unpacks them: by their names, by what lies in one another, and by what they unpack to."""
+"""Hostile archives: by their names, by nesting, and by their unpacked size."""
 
 import gzip
 import io
@@ -28,7 +28,7 @@ NAMES = (
 
 
 def read(body: bytes, limits: Limits | None = None) -> tuple[int, list[str]]:
-    """How many runs an upload holds, and what is said of what was refused."""
+    """The number of trajectories in an upload, and the messages for what was refused."""
     runs, refused = 0, []
     for record in Upload(io.BytesIO(body), "upload", limits or Limits()):
         reading = Reading(record)
@@ -40,7 +40,7 @@ def read(body: bytes, limits: Limits | None = None) -> tuple[int, list[str]]:
 def zipped(*members: tuple[str, bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that occur twice
+        warnings.simplefilter("ignore")  # about duplicate names
         for name, body in members:
             archive.writestr(name, body)
     return out.getvalue()
@@ -79,7 +79,7 @@ def test_an_archive_in_an_archive_is_not_opened(pack):
 
 
 def test_members_that_share_their_bytes_count_each_time():
-    """A directory that names one member of 1 MB thousands of times: 3 MB that would unpack to 60 GB."""
+    """A directory that lists one member of 1 MB thousands of times: 3 MB that would unpack to 60 GB."""
     whole = zipped(("0.jsonl", CHAT + b" " * (1 << 20)))
     end = whole.rindex(b"PK\x05\x06")
     (start,) = struct.unpack("<I", whole[end + 16 : end + 20])
@@ -112,7 +112,7 @@ def test_a_header_without_end_is_not_taken_into_memory(make):
 
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE])
 def test_long_names_are_not_kept_without_end(kind):
-    """Some kilobytes that hold gigabytes of names, each in a header of a size that is taken."""
+    """Some kilobytes that contain gigabytes of names, each in a header of an acceptable size."""
     whole = io.BytesIO()
     with gzip.GzipFile(fileobj=whole, mode="wb", compresslevel=1) as packed:
         for number in range(2400):
@@ -152,7 +152,7 @@ def test_a_directory_of_a_zip_archive_that_is_too_large_is_not_read(monkeypatch)
 
 
 def test_of_a_report_only_what_is_used_is_kept():
-    """The rest may be 16 MB, which a zip archive packs to some kilobytes, and there may be thousands."""
+    """The rest may be 16 MB, which a zip archive compresses to some kilobytes, and there may be thousands."""
     rewards = {"rewards": {"reward": 1}}
     outcomes = Outcomes()
     outcomes.add("0/result.json", json.dumps({"task_name": "t", "verifier_result": rewards, "pad": [1]}).encode())
@@ -181,7 +181,7 @@ def test_long_names_as_tar_writes_them_are_read():
 
 
 def test_a_hole_in_a_file_counts_as_unpacked():
-    """GNU's sparse files: half a kilobyte that stands for 7 GiB of zeros."""
+    """GNU's sparse files: half a kilobyte that represents 7 GiB of zeros."""
     header = tarfile.TarInfo("a.json")
     header.type, header.size = tarfile.GNUTYPE_SPARSE, 512
     block = bytearray(header.tobuf(tarfile.GNU_FORMAT))

@@ -1,4 +1,4 @@
-"""What reads files runs where neither Django nor machine learning is."""
+"""The file readers work without Django and without machine-learning libraries."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`python -m apps.ingest`, where Django cannot be imported."""
+"""`python -m apps.ingest`, in an environment where Django can't be imported."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_a_report_holds_no_run():
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path):
-    """Its peak in kB, of a file of 2 MB and of one of 60 MB."""
+    """The peak memory in kB for a file of 2 MB and for one of 60 MB."""
     peaks = []
     messages = [{"role": role, "content": "x" * 10_000} for role in ("user", "assistant")]
     for count in (100, 3000):

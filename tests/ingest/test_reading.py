@@ -1,4 +1,4 @@
-"""What a record becomes beyond what its format makes of it: whose task it is, and which rewards count."""
+"""What reading adds to a format's result: tasks for trajectories without one, limits, and which rewards are kept."""
 
 import json
 from typing import Any
@@ -126,7 +126,7 @@ def test_answers_that_are_paired_with_one_another_do_not_become_more_trajectorie
     answers = {side: [f"{side} {place}" for place in range(3000)] for side in ("chosen", "rejected")}
     reading, records = reading_of("judged-pairs", {"prompt": "q", **answers})
     size = len(json.dumps({"prompt": "q", **answers}))
-    assert len(records) == size // 10  # of 2 * 3000 * 3000
+    assert len(records) == size // 10  # rather than 2 * 3000 * 3000
     assert reading.refusal is not None
     assert reading.refusal.reason.startswith(f"It holds more than {size // 10:,} trajectories")
 
@@ -158,7 +158,7 @@ def test_a_small_record_may_hold_two_hundred_trajectories():
 def test_what_trajectories_share_is_not_repeated_without_end(name, row):
     reading, records = reading_of(name, row)
     kept = sum(len(jsontext.dumps(record.to_json())) for record in records)
-    assert kept < 40 << 20  # and not 10 GB
+    assert kept < 40 << 20  # rather than 10 GB
     assert reading.refusal is not None
     assert "repeat their shared content" in reading.refusal.reason
 

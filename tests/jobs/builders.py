@@ -1,4 +1,4 @@
-"""A job of each kind, waiting for a worker."""
+"""Creates a waiting job of each kind."""
 
 from collections.abc import Callable
 from uuid import uuid4

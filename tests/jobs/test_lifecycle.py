@@ -1,4 +1,4 @@
-"""One worker at a time, and none that was believed dead. Tried on training runs; what holds for every kind is in test_kinds."""
+"""Only one worker holds a job at a time, even if one presumed dead comes back. Tested on training runs; for all kinds see test_models.py."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -246,7 +246,7 @@ def of_kind(name: str) -> Kind[Any]:
 def test_a_workspace_has_two_jobs_at_the_default_workers_however_many_kinds_there_are(
     end: str, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
-    """It also fills a queue or measures one there, and others need a worker."""
+    """It may also fill or measure a queue there, and other workspaces need a worker."""
     sent: list[str] = []
     monkeypatch.setattr(lifecycle, "enqueue", lambda task, job_id: sent.append(job_id))
     here, elsewhere = factories.workspace(), factories.workspace()
@@ -278,7 +278,7 @@ def test_a_job_whose_worker_died_keeps_no_other_from_its_turn() -> None:
 
 
 def test_of_a_workspace_one_publication_at_once_may_wait_for_a_server() -> None:
-    """Each may for a quarter of an hour, and few workers do so."""
+    """Each may wait for a quarter of an hour, and few workers do so."""
     here = factories.workspace()
     first, second = (builders.publication(here) for _ in range(2))
     elsewhere = builders.publication(factories.workspace())
@@ -291,7 +291,9 @@ def test_of_a_workspace_one_served_model_at_once_continues_trajectories() -> Non
     here = factories.workspace()
     first, second = (builders.continuation(here) for _ in range(2))
     assert lifecycle.claim(CONTINUATIONS, first.pk, worker="one:1") is not None
-    assert lifecycle.claim(CONTINUATIONS, second.pk, worker="two:2") is not None  # of loaded models, as many as can be
+    assert (
+        lifecycle.claim(CONTINUATIONS, second.pk, worker="two:2") is not None
+    )  # the limit is the number of loaded models
     served = [builders.continuation(here) for _ in range(2)]
     Continuation.objects.filter(pk__in=[each.pk for each in served]).update(policy=factories.served_policy(of=here))
     assert lifecycle.claim(CONTINUATIONS, served[0].pk, worker="three:3") is not None

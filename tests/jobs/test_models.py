@@ -1,4 +1,4 @@
-"""What holds for every kind of job, tried on each."""
+"""Properties of every kind of job, tested on each."""
 
 from datetime import timedelta
 
@@ -37,7 +37,7 @@ def claimed(job: Job, worker: str = "elsewhere:1") -> Job:
 
 
 def silent(job: Job) -> None:
-    """Its worker's lease runs out."""
+    """Expire the worker's lease."""
     type(job)._default_manager.filter(pk=job.pk).update(leased_until=now() - timedelta(seconds=1))
 
 
@@ -79,7 +79,7 @@ def test_the_worker_that_was_believed_dead_can_change_nothing(job: Job, kind: Ki
 
 def test_one_that_is_told_of_again_is_taken_from_a_worker_of_this_machine_that_is_gone(job: Job, kind: Kind):
     host = lifecycle.this_worker().rpartition(":")[0]
-    claimed(job, f"{host}:4194300")  # above the largest process id there can be
+    claimed(job, f"{host}:4194300")  # above the largest possible process id
     again = lifecycle.claim(kind, job.pk, worker="other:2")
     assert again is not None
     assert (again.attempt, again.losses) == (2, 1)
@@ -119,7 +119,7 @@ def test_one_that_nobody_took_is_told_of_again(job: Job, kind: Kind, monkeypatch
     monkeypatch.setattr(lifecycle, "enqueue", lambda *call: told.append(call))
     lifecycle.queue(job)
     lifecycle.recover(kind)
-    silent(job)  # ten minutes later
+    silent(job)  # as ten minutes later
     lifecycle.recover(kind)
     lifecycle.recover(kind)
     assert told == [(kind.task(job), str(job.pk))] * 2

@@ -1,4 +1,4 @@
-"""The page of jobs, which is an owner's."""
+"""The page of jobs, which only owners can see."""
 
 from datetime import timedelta
 
@@ -80,7 +80,7 @@ def test_it_says_what_runs_where_and_what_waits_behind_what(owner: Membership):
     assert "gpu-1:77" in text
     assert text.index("Behind run 1<") < text.index("Behind run 1 and 1 more")
     assert "Next" in text  # the import, in a worker queue of its own
-    assert "so 1 job waits" in text  # for a worker of the default worker queue
+    assert "so 1 job waits" in text  # for a worker of the default queue
 
 
 def test_what_failed_says_why_and_is_resumed_by_its_button(owner: Membership):

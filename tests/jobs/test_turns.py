@@ -1,4 +1,4 @@
-"""Many jobs of one workspace don't keep the workers from the next one's: for every task, by one rule or another."""
+"""Many jobs of one workspace don't occupy the workers needed by others: every task follows some rule for that."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OWN_RULES = {
     "runners.count": "a few statements for each batch that has changed",
     "preflight.check": "two unanswered questions of a workspace at a time (tests/training/test_launch.py)",
 }
-"""Tasks on behalf of one workspace that aren't jobs in a lane or by turns, and what leaves workers to the others."""
+"""Tasks for a single workspace that aren't jobs in a lane or by turns, and how they leave workers to others."""
 FOR_ALL = {
     "transfer.expire",
     "removal.apply_rules",
@@ -44,7 +44,7 @@ FOR_ALL = {
     "idempotency_keys.clear",
     "demo.advance",
 }
-"""Periodic tasks for all workspaces."""
+"""Periodic tasks that serve all workspaces."""
 
 
 def served_continuation(of: Workspace) -> Job:
@@ -71,7 +71,7 @@ BY_TURNS = ("training_runs", "rollouts", "continuations", "judges")
 
 
 def claim(job: Job) -> Job | None:
-    """What a worker claims on the message for this job."""
+    """The job that a worker claims on receiving the message for this one."""
     return lifecycle.claim_in_turn(kind_of_job(job), job.pk, worker="here:1")
 
 
@@ -84,7 +84,7 @@ def test_workspaces_take_turns(name: str) -> None:
     one, two = factories.workspace(), factories.workspace()
     ones, twos = waiting_jobs(name, of=one, count=4), waiting_jobs(name, of=two, count=2)
     claimed = []
-    for message in [*ones, *twos]:  # in the order of queueing
+    for message in [*ones, *twos]:  # in the order of queuing
         job = claim(message)
         assert job is not None
         lifecycle.fail(job, Failure("config", "It ended."))
@@ -99,7 +99,7 @@ def test_a_free_worker_goes_to_the_workspace_that_occupies_fewest() -> None:
     assert claim(ones[1]) == twos[0]
     lifecycle.fail(kind_of_job(twos[0]).rows.get(pk=twos[0].pk), Failure("config", "It ended."))
     (later,) = waiting_jobs("training_runs", of=two, count=1)
-    assert claim(ones[2]) == later  # although it had the last turn
+    assert claim(ones[2]) == later  # although its workspace had the last turn
     assert claim(twos[0]) == ones[1]
 
 

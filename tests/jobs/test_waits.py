@@ -1,4 +1,4 @@
-"""What pages say of a job that waits: what holds the worker, and for how long."""
+"""What pages say about a waiting job: which job holds the worker, and for how long."""
 
 import re
 from datetime import timedelta
@@ -38,14 +38,14 @@ def start(job: Job) -> Job:
 
 
 def since(job: Job, minutes: int = 1) -> Job:
-    """The job, as if it had waited for so long."""
+    """The job, as if it had been waiting this long."""
     type(job)._default_manager.filter(pk=job.pk).update(queued_at=now() - minutes * MINUTE)
     job.refresh_from_db()
     return job
 
 
 def half_done(run: Run, *, minutes: int) -> Run:
-    """The run, at work, with so much before it."""
+    """The run, as if it had been running for this long and were half done."""
     start(run)
     Run.objects.filter(pk=run.pk).update(
         state="running", step=50, total_steps=100, running_since=now(), step_seconds=minutes * 60 / 50
@@ -132,7 +132,7 @@ def test_a_batch_at_work_gives_way_to_a_person_and_to_nothing_else(
     since(factories.run(of=researcher.workspace))
     assert not should_yield(batch)
     continuation = MAKERS["continuations"](researcher.workspace)
-    assert not should_yield(batch)  # an idle worker may be about to take it
+    assert not should_yield(batch)  # an idle worker may be about to claim it
     since(continuation)
     with django_capture_on_commit_callbacks() as reminders:
         assert should_yield(batch)
@@ -173,7 +173,7 @@ def test_more_waiting_jobs_need_no_more_queries(researcher: Membership, django_a
     for _ in range(3):
         start(factories.run(of=researcher.workspace))
         waiting = since(factories.run(of=researcher.workspace))
-    with django_assert_num_queries(21):  # the held and the waiting jobs of ten kinds, and whose turn it is
+    with django_assert_num_queries(21):  # held and waiting jobs of ten kinds, and the order of turns
         wait_of(waiting, role=Role.RESEARCHER)
 
 

@@ -91,5 +91,5 @@ def test_pages_say_what_is_archived_and_restore_it(member: Membership, policy: P
     assert 'data-key="o"' not in page  # Roll out
     client.post(f"/policies/{policy.pk}/restore/")
     assert link in shown("/policies/")
-    restore_policy(policy=policy, by=member.user)  # nothing is left to do
+    restore_policy(policy=policy, by=member.user)  # has no effect
     assert "No archived policies" in shown("/policies/archived/")

@@ -1,4 +1,4 @@
-"""Held-out success is said level by level, and two policies are compared only on tasks that both attempted."""
+"""Held-out success is reported level by level, and two policies are compared only on tasks that both attempted."""
 
 import pytest
 from django.urls import reverse
@@ -26,7 +26,7 @@ def tasks(of: Membership, level: str, count: int) -> list[Task]:
 
 
 def attempted(policy: Policy, results: dict[Task, list[bool]]) -> RolloutBatch:
-    """A batch of rollouts: what each attempt at each task came to."""
+    """A batch of rollouts with the results of each task's attempts."""
     batch = RolloutBatch.objects.create(
         workspace=policy.workspace,
         policy=policy,

@@ -1,4 +1,4 @@
-"""What a workspace may load: its own runs by relation, hub models by id, and folders that the installation names. Nothing else, however it is spelled."""
+"""Which models a workspace may load: those of its own runs, hub models by id, and allowed folders. Nothing else, however it's written."""
 
 import os
 from pathlib import Path
@@ -29,7 +29,7 @@ def theirs(settings) -> Path:
 
 @pytest.fixture
 def roots(settings, tmp_path: Path) -> Path:
-    """A folder of models that the installation names, with one model in it."""
+    """An allowed folder of models, with one model in it."""
     (tmp_path / "models" / "base").mkdir(parents=True)
     (tmp_path / "models" / "base" / "config.json").write_text("{}")
     settings.MODEL_ROOTS = [tmp_path / "models"]
@@ -37,7 +37,7 @@ def roots(settings, tmp_path: Path) -> Path:
 
 
 def spellings(theirs: Path) -> list[str]:
-    """Another workspace's model, as somebody may spell it who knows where it lies."""
+    """Paths to another workspace's model, written in all ways that somebody who knows them might try."""
     relative = f"{theirs.name}/model"
     return [
         relative,
@@ -54,7 +54,7 @@ def spellings(theirs: Path) -> list[str]:
 
 
 def planted(location: str, workspace) -> Policy:
-    """A row that came through no form."""
+    """A row that wasn't created through a form."""
     return factories.policy(of=workspace, kind=Policy.Kind.MODEL, location=location.replace("\0", ""))
 
 
@@ -66,7 +66,7 @@ def test_no_spelling_of_another_workspaces_model_leads_to_it(theirs: Path, roots
             source = model_source(policy, workspace_id=workspace.pk)
         except LocationRefused:
             continue
-        assert source == HubModel(f"{theirs.name}/model"), spelled  # which the hub does not have
+        assert source == HubModel(f"{theirs.name}/model"), spelled  # which the hub doesn't have
 
 
 def test_a_root_above_the_runs_does_not_open_them(theirs: Path, settings, tmp_path: Path):
@@ -118,7 +118,7 @@ def test_what_may_be_loaded_is(roots: Path, settings):
         model_source(trained, workspace_id=factories.workspace().pk)
     Run.objects.filter(result=trained).update(
         workspace=factories.workspace()
-    )  # planted: no run of its workspace made it
+    )  # created without a form: no run of its workspace made it
     with pytest.raises(LocationRefused, match="cannot be used"):
         model_source(Policy.objects.get(pk=trained.pk), **of)
 
@@ -148,7 +148,7 @@ def test_an_outsider_reaches_nothing_over_pages_and_rest(client: Client, theirs:
 
 
 def refuse_everything(client: Client, member: Membership, policy: Policy, key: dict[str, str]) -> None:
-    """Train from it, roll it out, publish it: over pages and over REST."""
+    """Try to train from it, roll it out, and publish it, on pages and over REST."""
     json = {"content_type": "application/json", **key}
     body = {"algorithm": "grpo", "base": str(policy.pk)}
     trained = client.post(reverse("v1:runs"), body, **json)

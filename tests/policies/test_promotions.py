@@ -1,4 +1,4 @@
-"""Champions, and the way back."""
+"""Champions: promotion and rollback."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Asking for publications in the browser and over REST: who may, what is refused, what is shown."""
+"""Requesting publications on pages and over REST: permissions, refusals, and what is shown."""
 
 import io
 import json
@@ -227,7 +227,7 @@ def test_a_policy_is_published_to_several_servers(client: Client, member, settin
     answer = client.post(reverse("v1:publications", args=[policy.pk]), json.dumps(body), "application/json", **token)
     assert answer.json()["replicas"] == [addresses[2], addresses[1]]
     publication = Publication.objects.get()
-    assert publication.endpoint == Endpoint.objects.get()  # in whatever order the others stand
+    assert publication.endpoint == Endpoint.objects.get()  # regardless of the order of the others
     assert answer.json()["served_name"] == publication.served_name == f"office-{publication.pk.hex[-12:]}"
 
 

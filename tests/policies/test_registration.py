@@ -1,4 +1,4 @@
-"""Policies that no run here made, and the pages that show where policies come from."""
+"""Policies that weren't made by a run here, and the pages that show where policies come from."""
 
 from pathlib import Path
 
@@ -150,7 +150,7 @@ def test_a_policy_is_registered_from_its_form(client: Client):
 )
 def test_what_a_kind_needs_is_asked_for_at_its_field(client: Client, kind: str, missing: list[str]):
     client.force_login(factories.member().user)
-    assert "Model</label>" in client.get(reverse("policies:new")).content.decode()  # and not “optional”
+    assert "Model</label>" in client.get(reverse("policies:new")).content.decode()  # rather than “optional”
     answer = client.post(reverse("policies:new"), {"kind": kind, "name": "base"})
     assert answer.status_code == 422
     assert sorted(answer.context["form"].errors) == missing

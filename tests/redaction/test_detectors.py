@@ -1,4 +1,4 @@
-"""What detectors find, and what only looks like it."""
+"""What detectors find, and what only resembles it."""
 
 import pytest
 

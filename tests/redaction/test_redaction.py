@@ -1,4 +1,4 @@
-"""What rules make of text and JSON."""
+"""The effect of rules on text and JSON."""
 
 import random
 import time
@@ -57,7 +57,7 @@ def test_words_of_the_protocol_stay_whatever_a_pattern_says() -> None:
 
 
 def test_what_is_asked_about_together_is_what_is_found_alone() -> None:
-    """Thousands of texts that hold something or nothing, beside one another in every order."""
+    """Thousands of texts with and without matches, next to each other in every order."""
     draw = random.Random(7)
     parts = [
         "ada@example.org",
@@ -77,11 +77,11 @@ def test_what_is_asked_about_together_is_what_is_found_alone() -> None:
 
 
 def test_what_cannot_be_looked_through_in_time_is_withheld() -> None:
-    """A pattern that reads to the end before each of very many matches."""
+    """A pattern that reads to the end of the text for each of very many matches."""
     run = Redaction([rule("(?s)(.*Z)|a")], cpu_seconds=0.05)
     began = time.thread_time()
     assert run.text("a" * 2_000_000) == "[redacted: unchecked text]"
-    assert time.thread_time() - began < 30  # of hours
+    assert time.thread_time() - began < 30  # instead of hours
     assert run.value({"role": "b"}) == {"[redacted: unchecked text]": "[redacted: unchecked text]"}
 
 
@@ -109,7 +109,7 @@ def test_a_pattern_of_the_largest_size_is_taken(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_thousands_of_names_with_one_marker_take_time_in_proportion() -> None:
-    """Each once looked for a free number from 1 on: 8,000 addresses took 3 s, and 64,000 three minutes, whatever the rules may take."""
+    """Each key once searched for a free number from 1 on: 8,000 addresses took 3 s, and 64,000 three minutes, regardless of the time limit for rules."""
     names = {f"u{number}@example.org": number for number in range(64_000)}
     began = time.thread_time()
     redacted = Redaction(ALL).value(names)
@@ -124,7 +124,7 @@ def test_thousands_of_names_with_one_marker_take_time_in_proportion() -> None:
 
 
 def test_a_text_that_is_too_long_for_a_pattern_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One search can't be ended on the way, and takes a step for each instruction and character at worst."""
+    """A search can't be interrupted, and in the worst case takes a step per instruction and character."""
     slow = checked(r"[ab]*a[ab]{1000}[ab]{1000}c")
     assert slow.longest is not None
     fits, random_letters = slow.longest, random.Random(1)
@@ -133,4 +133,4 @@ def test_a_text_that_is_too_long_for_a_pattern_is_withheld(monkeypatch: pytest.M
     run = Redaction([Rule("x", slow, whole)])
     assert run.value([text, "short"]) == ["[redacted: unchecked text]", "short"]
     assert time.thread_time() - began < 10
-    assert Redaction(ALL).value(["a" * 10_000_000]) == ["a" * 10_000_000]  # detectors meet few states
+    assert Redaction(ALL).value(["a" * 10_000_000]) == ["a" * 10_000_000]  # detectors have few states

@@ -1,4 +1,4 @@
-"""A workspace's rules: who changes them, how many there may be, and what is written down of it."""
+"""A workspace's rules: who may change them, how many there may be, and what is recorded."""
 
 from __future__ import annotations
 

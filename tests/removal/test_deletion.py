@@ -1,4 +1,4 @@
-"""Deleting trajectories, tasks, queues, datasets and failed versions: completely, or not at all."""
+"""Deleting trajectories, tasks, queues, datasets, and failed versions: completely or not at all."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ada(monkeypatch: pytest.MonkeyPatch) -> Membership:
 
 
 def removed(thing: str, target: Any, by: Membership) -> Removal:
-    """What became of a deletion that a worker carried out."""
+    """The result of a deletion carried out by a worker."""
     removal = removal_job.ask_for_removal(thing=thing, target=target, by=by)
     assert removal_job.remove(removal.pk)
     removal.refresh_from_db()
@@ -222,7 +222,7 @@ def test_a_queue_goes_with_its_items_and_judgments_and_its_trajectories_stay(ada
     ) <= {kept.pk}
     assert not Adjudication.objects.exists()
     assert Trajectory.objects.count() == 6
-    deletion.delete(Trajectory.objects.get(pk=item.a_id))  # nothing rests on it any more
+    deletion.delete(Trajectory.objects.get(pk=item.a_id))  # nothing depends on it any more
 
 
 def test_an_open_queue_one_with_a_judge_at_work_and_one_of_an_experiment_stay(ada: Membership) -> None:
@@ -256,7 +256,7 @@ def test_a_queue_that_something_frozen_rests_on_stays_and_so_does_the_version(ad
     for target in (queue, version, version.dataset):
         assert words in refusal(target)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Version.objects.filter(pk=version.pk).delete()  # the database's own guard
+        Version.objects.filter(pk=version.pk).delete()  # enforced by the database
 
 
 def test_a_queue_of_a_version_that_is_being_frozen_stays(ada: Membership) -> None:
@@ -332,7 +332,7 @@ def test_what_is_gone_already_is_as_good_as_deleted(ada: Membership) -> None:
 
 
 def test_it_is_decided_of_every_key_what_becomes_of_it() -> None:
-    """A model that refers to one of these goes along, forgets it, or keeps it: a new one belongs into one of the lists."""
+    """A model that refers to one of these is deleted with it, loses the reference, or prevents the deletion: new models must be added to one of the lists."""
     said = {
         model: {(each.model.__name__, each.is_emptied) for each in dependents.relations_to(model)}
         for model in (Trajectory, Task, Queue, Session)
@@ -363,4 +363,4 @@ def test_what_goes_is_found_without_reading_it(ada: Membership, django_assert_ma
     with django_assert_max_num_queries(120):
         deletion.delete(queue)
     with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # as the end of the transaction would
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # as at the end of the transaction

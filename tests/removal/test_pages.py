@@ -1,4 +1,4 @@
-"""Deleting on the pages and over REST."""
+"""Deletions on pages and over REST."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is deleted while somebody begins to rest something on it."""
+"""Deletions that are concurrent with new references to the target."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.trajectories.uploads import imported, lines, rich
 
 
 def somebody_waits() -> bool:
-    """Whether some transaction of this database waits for a lock of another."""
+    """Whether a transaction of this database is waiting for another one's lock."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
@@ -59,7 +59,7 @@ def test_a_deletion_waits_for_a_version_that_is_being_asked_for_and_then_finds_i
         deleting.start()
         while deleting.is_alive() and not somebody_waits():
             sleep(0.02)
-        assert deleting.is_alive()  # it waits: the version isn't to be seen yet, and yet the queue can't go
+        assert deleting.is_alive()  # it waits: the version isn't visible yet, but the queue must not be deleted
     deleting.join(timeout=60)
     assert refused == [f"It can’t be deleted: dataset version {version} is being frozen."]
     assert (Queue.objects.count(), Version.objects.count()) == (1, 1)
@@ -82,7 +82,7 @@ def test_who_asks_for_what_is_deleted_in_this_moment_gets_that_deletion(monkeypa
 
 @pytest.mark.django_db(transaction=True)
 def test_a_file_that_the_storage_keeps_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Django failed at naming what had failed, and the other files stayed, though no row named them any more."""
+    """Django once failed while logging the failure, so the other files stayed although no row referred to them."""
     ada = factories.member(Role.RESEARCHER)
     batches = [imported(lines(rich(number)), ada.workspace) for number in range(3)]
     names = {batch.file.name for batch in batches}

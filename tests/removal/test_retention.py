@@ -1,4 +1,4 @@
-"""Retention rules: what they let go, and what they never do."""
+"""Retention rules: what they delete, and what they never delete."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_rule_lets_go_what_is_old_enough_of_its_source_and_workspace(
     assert set(Trajectory.objects.all()) == {*young, *other, *elsewhere}
     entry = AuditEntry.objects.get(action="deleted")
     assert (entry.actor, entry.subject) == (None, "expired trajectories: gateway, 90 days")
-    assert retention.apply_rules() == 0  # once a day
+    assert retention.apply_rules() == 0  # only once a day
 
 
 def test_a_rule_keeps_what_anybody_made_use_of(ada: Membership) -> None:

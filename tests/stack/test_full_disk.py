@@ -1,4 +1,4 @@
-"""The whole stack on a disk of its own that fills up: nothing ends, everything says so, and all goes on when there is space again."""
+"""The whole stack on a separate disk that fills up: nothing exits, every part reports it, and all continue once there is space again."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def wait_for(stack: RunningStack, what: Callable[[dict[str, Any]], bool], second
 
 
 def fill(disk: Path) -> Path:
-    """Leave not a byte."""
+    """Fill the disk to the last byte."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         try:
@@ -83,11 +83,11 @@ def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: Run
 
     ballast = fill(small_disk)
     wait_for(stack, lambda state: (state["disk"], state["valkey"], state["database"]) == ("full", "away", "ok"), 60)
-    time.sleep(15)  # the clock asks for something every few seconds, and the workers are told that it cannot be had
+    time.sleep(15)  # periodic tasks query the database every few seconds, and the workers get errors
     assert len(alive(workers)) == 4, stack.printed
     assert "again" not in stack.printed
 
-    # What restarts meanwhile cannot start, and is tried again until it can.
+    # Parts that restart meanwhile can't start, and are retried until they can.
     for words in (str(paths.for_var(stack.var).postgres_data), "valkey-server"):
         stack.process_with(words).kill()
     stack.wait_until_it_says("postgres does not start")
@@ -100,5 +100,5 @@ def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: Run
     ballast.unlink()
     wait_for(stack, lambda state: state["status"] == "ready", 120)
     os.kill(workers[0].pid, 0)
-    assert {process.pid for process in stack.family()} & before  # nobody began anew
+    assert {process.pid for process in stack.family()} & before  # some processes were never replaced
     wait_for(stack, lambda state: state["workers"] == "ok", 120)

@@ -1,4 +1,4 @@
-"""PostgreSQL refuses root. A root supervisor lends it a user, who must reach the checkout and must not outlive us."""
+"""PostgreSQL refuses to run as root, so a root supervisor runs it as another user, who must be able to read the checkout and must not outlive the supervisor."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def test_root_lends_an_ordinary_user_that_passes_closed_folders_and_dies_with_us
     facts = dict(line.split(":\t") for line in said if ":\t" in line)
     assert set(facts["Uid"].split()) == {str(child.uids().real)}
     assert child.uids().real != 0
-    assert int(facts["CapEff"], 16) == 0b10  # CAP_DAC_OVERRIDE, bit 1, and nothing else
+    assert int(facts["CapEff"], 16) == 0b10  # only CAP_DAC_OVERRIDE, bit 1
     parent.kill()
     parent.wait()
     wait_until_gone([child], 5)

@@ -1,4 +1,4 @@
-"""Rules of the tests' own folders."""
+"""Rules for the layout of the tests."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 def test_folders_of_tests_are_no_packages() -> None:
-    """With an `__init__.py` pytest imports tests/datasets as `datasets`, in the place of the library of that name."""
+    """With an `__init__.py`, pytest would import tests/datasets as `datasets`, hiding the library of that name."""
     assert list(TESTS.rglob("__init__.py")) == []

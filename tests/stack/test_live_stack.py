@@ -1,4 +1,4 @@
-"""The fixtures of the end-to-end tests: a running product, and a browser that tells on it."""
+"""The fixtures of the end-to-end tests: a running product, and a browser that reports errors."""
 
 import json
 import urllib.request
@@ -24,7 +24,7 @@ def test_a_killed_worker_is_back_for_the_next_test(live_stack: LiveStack) -> Non
     worker = live_stack.programs["worker-train"]
     killed = worker.process
     worker.kill()
-    live_stack.restart("worker-train")  # returns once every worker has answered; a single ping may get lost
+    live_stack.restart("worker-train")  # returns once every worker has responded; a single ping may get lost
     assert worker.process is not killed
     assert worker.process is not None
     assert worker.process.poll() is None

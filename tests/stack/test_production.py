@@ -1,4 +1,4 @@
-"""compose.yaml and Dockerfile, checked as far as that goes without a Docker engine."""
+"""Checks of compose.yaml and Dockerfile that need no Docker engine."""
 
 import os
 import re
@@ -23,11 +23,11 @@ EXAMPLE = (ROOT / "production.env.example").read_text()
 SECRETS = {"SECRET_KEY", "POSTGRES_PASSWORD", "VALKEY_PASSWORD", "VLLM_API_KEY"}
 MODEL_WORKERS = {"generator", "generator-cpu", "trainer", "trainer-cpu"}
 READ_BY_LIBRARIES = {"WEB_CONCURRENCY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "VLLM_API_KEY"}
-"""By uvicorn and boto; and the last one by the name that a served policy gives."""
+"""Variables read by uvicorn, by boto and, for the last one, under the name given by a served policy."""
 
 
 def filled_in(text: str) -> str:
-    """`text` with compose's variables replaced, as by a filled-in .env."""
+    """`text` with compose's variables replaced, as with a completed .env."""
     return re.sub(r"\$\{(\w+)(?::[-?][^}]*)?\}", lambda match: sha256(match[1].encode()).hexdigest(), text)
 
 
@@ -226,7 +226,7 @@ def test_vllm_runs_under_the_keeper_that_watches_what_workers_write() -> None:
     options, _, server = service["command"].partition(" -- ")
     assert server.startswith("python3 -m vllm.entrypoints.openai.api_server --enable-lora")
     assert options.startswith("--default ")
-    assert "--max-loras ${VLLM_MAX_LORAS:-4} " in server  # an old and a new one, under two names at least
+    assert "--max-loras ${VLLM_MAX_LORAS:-4} " in server  # an old and a new adapter for each of at least two names
     assert service["configs"] == [{"source": "keeper", "target": service["entrypoint"][1]}]
     assert (ROOT / COMPOSE["configs"]["keeper"]["file"]).is_file()
     assert service["entrypoint"][3] == "/var/lib/retrace/runs/served/vllm-8000.json"

@@ -1,6 +1,6 @@
 """The whole loop over REST, from an import to the judgments of an experiment, on the real stack.
 
-Everything that a request names was answered by an earlier one: what an endpoint takes, another gives.
+Every value in a request comes from an earlier response.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TASKS = 8
 
 
 class Caller:
-    """A person's program."""
+    """A program with a person's token."""
 
     def __init__(self, stack: LiveStack, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}"}
@@ -53,7 +53,7 @@ def assistant(words: str) -> dict[str, str]:
 
 
 def rows() -> bytes:
-    """Two attempts at each task, of which one is plainly better."""
+    """Two attempts at each task, one of which is clearly better."""
     return b"".join(
         json.dumps(
             {
@@ -73,7 +73,7 @@ def rows() -> bytes:
 
 
 def judge_all(annotator: Caller, queue: str, better: Callable[[Any], bool]) -> int:
-    """Take each item and prefer the side that is `better`; says how many there were."""
+    """Take each item and prefer the side that is `better`; returns the number of items."""
     count = 0
     while held := annotator.post(f"/queues/{queue}/next"):
         sides = {run["side"]: better(run) for run in held["runs"]}

@@ -1,4 +1,4 @@
-"""`manage.py run` as the person at the terminal sees it, on folders and ports of its own."""
+"""`manage.py run` as seen at the terminal, with separate folders and ports."""
 
 import os
 import re
@@ -20,11 +20,11 @@ from tests.processes import alive, wait_until_gone
 
 pytestmark = pytest.mark.stack
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 180  # several at once on a busy machine
+START_SECONDS = 180  # several may start at once on a slow machine
 
 
 class RunningStack:
-    """A supervisor under test, and what it prints. `launcher` is a command to start it with, as make is."""
+    """A supervisor under test, and its output. `launcher` is a command to start it with, as make does."""
 
     def __init__(self, var: Path, *arguments: str, output: Path, launcher: tuple[str, ...] = ()) -> None:
         services = {"DATABASE_URL", "VALKEY_URL", "RETRACE_ENV"}
@@ -55,15 +55,15 @@ class RunningStack:
             time.sleep(0.05)
 
     def family(self) -> list[psutil.Process]:
-        """Everything below the supervisor."""
+        """All descendants of the supervisor."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def process_with(self, words: str) -> psutil.Process:
-        """The first process below the supervisor that still runs and has these words in its command."""
+        """The first running descendant of the supervisor whose command contains these words."""
         return next(process for process in self.family() if words in "".join(alive([process])))
 
     def end(self) -> None:
-        """Clean up after a test, whatever it did."""
+        """Clean up after a test, whatever happened."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -75,7 +75,7 @@ class RunningStack:
 
 @contextmanager
 def supervisors(folder: Path) -> Iterator[Callable[..., RunningStack]]:
-    """Starts supervisors on one folder, and ends them afterwards."""
+    """Starts supervisors in one folder, and ends them afterwards."""
     started: list[RunningStack] = []
 
     def start(*arguments: str, launcher: tuple[str, ...] = ()) -> RunningStack:
@@ -106,7 +106,7 @@ def healthy(address: str) -> bool:
 
 @pytest.mark.timeout(600)
 def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack]) -> None:
-    """One stack from start to end: starting takes most of the time that these tests need."""
+    """A single stack for the whole test, since starting one takes most of the time."""
     stack = start("--port", "0")
     stack.wait_until_it_says("Retrace answers at")
     assert healthy(stack.address)
@@ -136,7 +136,7 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
         assert time.monotonic() < deadline, stack.printed
         time.sleep(0.2)
 
-    # A part that ends is named with its log, and started again.
+    # The log of a part that ends is named, and the part is restarted.
     worker = stack.process_with("train@%h")
     pool = worker.children()
     assert pool
@@ -145,7 +145,7 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
     assert "worker-train was ended by SIGKILL. The end of" in stack.printed
     wait_until_gone(pool, 5)
 
-    # A signal just after a restart is obeyed, too.
+    # A signal right after a restart is obeyed as well.
     family = stack.family()
     stack.process.send_signal(signal.SIGINT)
     assert stack.process.wait(60) == 0
@@ -163,7 +163,7 @@ def test_killed_it_leaves_nothing_and_starts_again(start: Callable[..., RunningS
     stack.process.kill()
     stack.process.wait()
 
-    # At once: it waits for the old database to close. This time make starts it, and is killed.
+    # Started immediately, it waits for the old database to exit. This time make starts it, and is killed.
     make = (sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])")
     again = start("--port", "0", "--with-parent", launcher=make)
     again.wait_until_it_says("Retrace answers at")
@@ -174,7 +174,7 @@ def test_killed_it_leaves_nothing_and_starts_again(start: Callable[..., RunningS
     wait_until_gone(family, 30)
     assert "Stopped in" in again.printed
 
-    # Ctrl-C while it starts ends it as well.
+    # Ctrl-C also works during startup.
     third = start("--port", "0")
     third.wait_until_it_says("Web and workers")
     time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""The services that tests run on are the ones that `make run` runs on."""
+"""Tests use the same services as `make run`."""
 
 import pytest
 from django.db import connection

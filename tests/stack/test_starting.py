@@ -1,4 +1,4 @@
-"""What can stand in the way of a start, and what is said about it."""
+"""Problems that prevent a start, and their messages."""
 
 import os
 import shutil
@@ -83,7 +83,7 @@ def test_data_survives_and_stale_lock_files_do_not_matter(tmp_path: Path) -> Non
     stack = some_stack(tmp_path)
     with EmbeddedServices(stack, durable=False), psycopg.connect(stack.database_url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
-    # A crash, after which the pid belongs to a program that is alive and is no database: this test.
+    # After a crash, the pid may belong to a running program that isn't a database: this test.
     (stack.postgres_data / "postmaster.pid").write_text(f"{os.getpid()}\n{stack.postgres_data}\n0\n5432\n\n\n\nready\n")
     stack.postgres_sockets.mkdir(parents=True)
     (stack.postgres_sockets / ".s.PGSQL.5432.lock").write_text(f"{os.getpid()}\n")

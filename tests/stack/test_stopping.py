@@ -1,4 +1,4 @@
-"""A signal is never lost, wherever it finds the supervisor."""
+"""A signal is never lost, whatever the supervisor is doing."""
 
 import signal
 from collections.abc import Iterator

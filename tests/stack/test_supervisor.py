@@ -1,4 +1,4 @@
-"""A part that keeps ending is restarted forever, ever more slowly, and takes nothing else down."""
+"""A part that keeps ending is restarted forever, at increasing intervals, without affecting other parts."""
 
 import errno
 from pathlib import Path
@@ -11,7 +11,7 @@ from apps.common.stack.supervisor import Supervisor
 
 
 class Clock:
-    """Time that passes only while the supervisor sleeps."""
+    """A clock that only advances while the supervisor sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -42,7 +42,7 @@ class Running(Ended):
 
 
 class Part:
-    """Ends as soon as it has started, or does not start at all."""
+    """A part that ends right after starting, or fails to start."""
 
     def __init__(self, clock: Clock, name: str = "worker", *, lasts: bool = False) -> None:
         self.name = name
@@ -67,9 +67,7 @@ class Part:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(supervisor.time, "monotonic", clock.monotonic)
-    monkeypatch.setattr(
-        Supervisor, "_reap_adopted", lambda self: None
-    )  # a look at all of /proc for each quarter of a second
+    monkeypatch.setattr(Supervisor, "_reap_adopted", lambda self: None)  # each quarter of a second scans all of /proc
     return clock
 
 

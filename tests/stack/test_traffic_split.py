@@ -1,4 +1,4 @@
-"""A traffic split on the real stack: agents ask for its name, people judge pairs blind as they come up, the rule decides, the winner answers all."""
+"""A traffic split on the real stack: agents request its name, people judge pairs blind as they arrive, the stopping rule decides, the winner answers all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 240
 
 
 def play(client: retrace.Client, number: int) -> str:
-    """An agent's one turn at a task; returns what it was told."""
+    """One turn of an agent at a task; returns the reply."""
     asked = f"Where is order {number}?"
     with client.session(split="orders", task={"key": f"order-{number}", "instruction": asked}) as session:
         body = {"model": "orders", "messages": [{"role": "user", "content": asked}]}
@@ -46,7 +46,7 @@ def until(read: Any, is_so: Any) -> Any:
 
 
 def judge_open_pairs(annotator: Caller, queue: str) -> int:
-    """Prefer what is on the shelf, until nothing is left or the experiment's end has closed the queue; says how many there were."""
+    """Prefer the answer that names the shelf, until nothing is left or the experiment's end has closed the queue; returns the number of judgments."""
     count = 0
     while (taken := annotator.http.post(f"/queues/{queue}/next")).status_code == 200:
         held = taken.json()

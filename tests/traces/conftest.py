@@ -1,4 +1,4 @@
-"""The endpoint of traces as uvicorn serves it, in a thread of the test, and exporters before it."""
+"""The traces endpoint, served by uvicorn in a thread of the test, and exporters that send to it."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from tests import factories
 
 @pytest.fixture
 def traces_url(transactional_db: None) -> Iterator[str]:
-    """Where the endpoint answers."""
+    """The endpoint's base URL."""
     span_store._stored.clear()
     app = TracesEndpoint(PlainTextResponse("elsewhere"))
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="warning"))
@@ -43,20 +43,20 @@ def researcher(transactional_db: None) -> Membership:
 
 @pytest.fixture
 def http(traces_url: str, researcher: Membership) -> Iterator[httpx.Client]:
-    """With the token of `researcher`; the endpoint's address is ""."""
+    """A client with the token of `researcher`; the endpoint's address is ""."""
     headers = {"Authorization": f"Bearer {factories.token(researcher)}"}
     with httpx.Client(base_url=traces_url, headers=headers, timeout=30) as client:
         yield client
 
 
 def settle() -> None:
-    """As the clock does when everything rests."""
+    """Run the periodic task as if no trace had received spans for long enough."""
     Trace.objects.filter(due_at__isnull=False).update(due_at=now())
     trace_trajectories.settle_due()
 
 
 def send(http: httpx.Client, *spans: dict[str, Any], **resource: Any) -> httpx.Response:
-    """Spans in OTLP's JSON."""
+    """Send spans as OTLP JSON."""
     resource_body = {"attributes": attributes(resource)}
     body = {"resourceSpans": [{"resource": resource_body, "scopeSpans": [{"spans": list(spans)}]}]}
     return http.post("", content=json.dumps(body), headers={"Content-Type": "application/json"})
@@ -65,7 +65,7 @@ def send(http: httpx.Client, *spans: dict[str, Any], **resource: Any) -> httpx.R
 def span(
     number: int, span_attributes: dict[str, Any] | None = None, *, trace: int = 1, parent: int = 0, **more: Any
 ) -> dict[str, Any]:
-    """Begun `number` seconds after 1970, and half a second long."""
+    """A span that begins `number` seconds after 1970 and takes half a second."""
     return {
         "traceId": f"{trace:032x}",
         "spanId": f"{number:016x}",
@@ -79,7 +79,7 @@ def span(
 
 
 def chat_span(number: int, *texts: str, parent: int = 9, **more: Any) -> dict[str, Any]:
-    """A model call that was given all of `texts` but its last, which it answered: the user and the model take turns."""
+    """A model call whose input is all of `texts` except the last, which is its output; user and model alternate."""
     messages = [
         {"role": ("user", "assistant")[place % 2], "parts": [{"type": "text", "content": text}]}
         for place, text in enumerate(texts)

@@ -1,4 +1,4 @@
-"""POST /v1/traces as OTLP asks for it: statuses, partial success, limits, and what hostile senders try."""
+"""POST /v1/traces as specified by OTLP: statuses, partial success, limits, and hostile requests."""
 
 import asyncio
 import gzip
@@ -32,7 +32,7 @@ PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 
 def request(count: int = 1, *, service: str = "", **fields: Any) -> ExportTraceServiceRequest:
-    """Spans of as many traces."""
+    """A request with this many spans, each of another trace."""
     wire = ExportTraceServiceRequest()
     resource_spans = wire.resource_spans.add()
     if service:
@@ -46,7 +46,7 @@ def request(count: int = 1, *, service: str = "", **fields: Any) -> ExportTraceS
 
 
 def refused(response: httpx.Response) -> str:
-    """What a refusal says, in protobuf or JSON."""
+    """The message of a refusal, in protobuf or JSON."""
     if response.headers["content-type"] == "application/x-protobuf":
         status = Status.FromString(response.content)
         assert status.code
@@ -70,7 +70,7 @@ def test_a_batch_of_a_collector_holds_several_resources_and_parts_of_many_traces
         exported.span_id = b"\xff" + exported.span_id[1:]
         exported.parent_span_id = b"\x01" * 8
     first.MergeFrom(second)
-    for _ in range(2):  # the Collector didn't get the answer
+    for _ in range(2):  # the Collector didn't receive the response
         assert http.post("", content=first.SerializeToString(), headers=PROTOBUF).status_code == 200
     assert (Trace.objects.count(), Span.objects.count(), Source.objects.count()) == (40, 80, 80)
     assert set(Trace.objects.values_list("span_count", "service")) == {(2, "web")}
@@ -159,7 +159,7 @@ def test_more_spans_than_a_request_may_have_are_refused(http: httpx.Client, monk
 
 @pytest.mark.parametrize("body", [b"\x0a\x00" * 600_000, b"\x0a\x80\x89\x7a" + b"\x4a\x00" * 1_000_000])
 def test_more_fields_than_a_request_may_have_are_refused(http: httpx.Client, body: bytes) -> None:
-    """20 MiB of empty ones, which gzip packs to 20 kB, took half a minute."""
+    """20 MiB of empty ones, which gzip compresses to 20 kB, once took half a minute."""
     response = http.post("", content=gzip.compress(body), headers={**PROTOBUF, "Content-Encoding": "gzip"})
     assert response.status_code == 400
     assert "more than 500,000 fields around its spans" in refused(response)
@@ -261,7 +261,7 @@ def test_whoever_sends_slowly_keeps_no_other_workspace_out(http: httpx.Client, t
 def test_a_resource_that_many_traces_share_takes_only_so_much(
     http: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each trace has its own copy: half a megabyte with one resource and 500 traces took 140 MB, which no limit counted."""
+    """Each trace stores its own copy: half a megabyte with one resource and 500 traces once took 140 MB, which no limit counted."""
     monkeypatch.setattr(span_store, "MAX_SOURCE_COPIES", 10_000)
     resource = {"host": secrets.token_hex(3000)}
     spans = [span(1, trace=number) for number in range(1, 9)]
@@ -272,8 +272,10 @@ def test_a_resource_that_many_traces_share_takes_only_so_much(
     assert "more than 0 MiB. Send fewer traces at once" in partial["errorMessage"]
     assert all(trace.size > kept[0] for trace in Trace.objects.filter(span_count=1))
     before = list(Trace.objects.values_list("size", flat=True).order_by("pk"))
-    send(http, *spans[:2], **resource)  # sent twice, it's kept and counted once
-    send(http, *spans[:2], host=secrets.token_hex(3000))  # nor does a resource of spans that are there already
+    send(http, *spans[:2], **resource)  # sent twice, it's stored and counted once
+    send(
+        http, *spans[:2], host=secrets.token_hex(3000)
+    )  # the resource of spans that are stored already doesn't count, either
     assert list(Trace.objects.values_list("size", flat=True).order_by("pk")) == before
     assert Source.objects.count() == len(kept)
     settings.TRACES_MAX_STORED_BYTES = sum(kept)
@@ -284,7 +286,7 @@ def test_a_resource_that_many_traces_share_takes_only_so_much(
 def test_rules_take_only_so_much_time_of_a_whole_request(
     http: httpx.Client, researcher: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each span once had two seconds of its own: 50,000 small ones took a thread for minutes."""
+    """Each span once had two seconds of its own, so 50,000 small ones occupied a thread for minutes."""
     add_rule(workspace=researcher.workspace, by=None, detector="email")
     monkeypatch.setattr(export_request, "REDACTION_CPU_SECONDS", -1.0)
     send(http, span(1, text="ada@example.org"), span(2))

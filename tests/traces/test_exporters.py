@@ -1,4 +1,4 @@
-"""What exporters send, with the real SDK of OpenTelemetry before the running endpoint."""
+"""Exporters of OpenTelemetry's real SDK, sending to the running endpoint."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ CALLED = (
 
 
 def gen_ai(tracer: Any) -> None:
-    """As OpenTelemetry's conventions have it since their version 1.37: messages as attributes."""
+    """OpenTelemetry's conventions since version 1.37: messages as attributes."""
     with tracer.start_as_current_span("chat tiny") as span:
         span.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": "tiny"})
         span.set_attributes({"gen_ai.input.messages": ASKED, "gen_ai.output.messages": CALLED})
@@ -36,7 +36,7 @@ def gen_ai(tracer: Any) -> None:
 
 
 def gen_ai_event(tracer: Any) -> None:
-    """Messages in the event that the conventions have for them."""
+    """Messages in the event that the conventions define for them."""
     with tracer.start_as_current_span("chat tiny") as span:
         span.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": "tiny"})
         messages = {"gen_ai.input.messages": ASKED, "gen_ai.output.messages": CALLED}
@@ -47,7 +47,7 @@ def gen_ai_event(tracer: Any) -> None:
 
 
 def gen_ai_events(tracer: Any) -> None:
-    """As the conventions had it first: an event a message."""
+    """The first version of the conventions: one event per message."""
     with tracer.start_as_current_span("chat tiny") as span:
         span.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": "tiny"})
         span.add_event("gen_ai.user.message", {"content": "Weather in Oslo?"})

@@ -1,4 +1,4 @@
-"""Agents of two frameworks, as their makers instrument them, each in an environment of its own."""
+"""Agents of two frameworks with their official instrumentation, each in its own virtual environment."""
 
 from __future__ import annotations
 

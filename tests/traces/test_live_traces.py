@@ -1,4 +1,4 @@
-"""An agent that is told by OpenTelemetry's environment variables alone where its traces go, before the running product."""
+"""An agent configured only by OpenTelemetry's environment variables, sending traces to the running product."""
 
 from __future__ import annotations
 

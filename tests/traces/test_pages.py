@@ -1,4 +1,4 @@
-"""The page of traces, and their list over REST."""
+"""The page of traces, and listing them over REST."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""What rules find in spans is stored nowhere; ids, times, and what says what belongs together stay."""
+"""Text that rules match in spans isn't stored; ids, times, and structural fields are kept."""
 
 import httpx
 import zstandard

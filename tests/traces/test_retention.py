@@ -1,4 +1,4 @@
-"""Spans are removed a day after the last of their trace; what it became stays."""
+"""Spans are deleted a day after the last one of their trace; the resulting trajectories stay."""
 
 from datetime import timedelta
 

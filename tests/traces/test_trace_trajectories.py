@@ -1,4 +1,4 @@
-"""Traces become trajectories when they end or rest, and follow what comes later, until something rests on them."""
+"""Traces become trajectories when they end or have been idle, and are updated by later spans until something depends on them."""
 
 import random
 from typing import Any
@@ -32,7 +32,7 @@ def test_a_trace_becomes_a_trajectory_when_its_root_has_ended(http: httpx.Client
     assert resting.due_at is not None
     assert ended.due_at < resting.due_at
     trace_trajectories.settle_due()
-    assert not Trajectory.objects.exists()  # others of its spans may still be on their way
+    assert not Trajectory.objects.exists()  # more of its spans may still arrive
     settle()
     [trajectory] = Trajectory.objects.visible_to(researcher)
     assert said(trajectory) == ["On the shelf.", "Yes.", "Bye."]

@@ -1,4 +1,4 @@
-"""Small policies and the conversations that tests train them on."""
+"""Small policies, and the conversations on which tests train them."""
 
 from functools import cache
 from pathlib import Path
@@ -45,7 +45,7 @@ def small_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def qwen3_tokenizer() -> PreTrainedTokenizerFast:
-    """The same vocabulary under Qwen3's own chat template, as a downloaded model would bring it."""
+    """The same vocabulary with Qwen3's chat template, as a downloaded model would have it."""
     tokenizer = train_tokenizer(TEXTS, SMALLEST.vocabulary)
     tokenizer.chat_template = qwen3_chat_template
     tokenizer.response_template = None
@@ -63,7 +63,7 @@ def save_policy(folder: Path, seed: int = 0) -> Path:
 
 
 def preference_rows(count: int) -> list[dict[str, Any]]:
-    """Multi-turn rows of different lengths: a shared prefix, then tool calls, results and answers."""
+    """Multi-turn rows of different lengths: a shared prefix, then tool calls, results, and answers."""
     rows = []
     for number in range(count):
         result = {**RESULT, "content": f'[{{"file": "f{number}"}}]'}

@@ -1,4 +1,4 @@
-"""Starts runs for tests: in this process where it is about what they do, as a child where it is about how they end."""
+"""Starts runs for tests: in this process to test what they do, as a child process to test how they end."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def write_run(folder: Path, config: dict[str, Any]) -> Path:
 
 
 def run_here(folder: Path, config: dict[str, Any], *, stop_on: Callable[[Event], bool] = lambda _: False) -> ExitCode:
-    """Run in this process; as if SIGTERM arrived while the first event that `stop_on` picks was being written."""
+    """Run in this process, as if SIGTERM arrived while the first event selected by `stop_on` was being written."""
     stop = StopRequest()
     emit = EventLog.emit
 
@@ -38,7 +38,7 @@ def run_here(folder: Path, config: dict[str, Any], *, stop_on: Callable[[Event],
 
 
 def start_child(folder: Path, config: dict[str, Any]) -> ForkedChild:
-    """As a worker starts it. What it prints is in `output_of` its folder."""
+    """Start it as a worker does. Its output is in `output_of` its folder."""
     request = ForkRequest("trainer", [str(write_run(folder, config))], str(ROOT), dict(os.environ))
     with (folder / "output.txt").open("ab") as output:
         return fork(request, output=output.fileno(), pass_fds=[], server_environment=os.environ)

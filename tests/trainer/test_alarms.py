@@ -1,4 +1,4 @@
-"""Alarms on curves made for the purpose, and on those of runs that went well and badly: which must raise one, and which look alike and must not."""
+"""Alarms on synthetic curves, and on curves of good and bad runs: which must raise one, and which look similar and must not."""
 
 import json
 import math
@@ -19,13 +19,13 @@ from trainer.failures import ExitCode
 
 STEPS = 60
 CURVES = Path(__file__).parent / "curves"
-"""What runs of the office measured, by algorithm and seed. GRPO with seed 3 learned noise along with the task."""
+"""Metrics of runs in the office environment, by algorithm and seed. GRPO with seed 3 learned noise along with the task."""
 Curve = Callable[[float], float]
-"""From how far the run is, 0 to 1, to a value."""
+"""Maps a run's progress, 0 to 1, to a value."""
 
 
 def alarms(*, noise: float = 0.1, seed: int = 0, **curves: Curve | float) -> dict[str, int]:
-    """Which alarms rise, and at which step, over 60 steps of these curves with some noise. Success is evaluated every 6 steps."""
+    """The alarms raised, and at which step, over 60 steps of these curves with some noise. Success is evaluated every 6 steps."""
     rng = random.Random(seed)
     watch = Watch(learned=["rewards/judge/mean"])
     raised: dict[str, int] = {}
@@ -158,7 +158,7 @@ def test_what_is_no_number_is_seen_at_once(bad: float):
 
 
 def of_run(name: str) -> dict[str, int]:
-    """Which alarms rise over a run's kept curves, and at which step."""
+    """The alarms raised on a run's stored curves, and at which step."""
     watch = Watch(learned=["rewards/learned_outcome/mean"])
     lines = [json.loads(line) for line in (CURVES / f"{name}.jsonl").read_text().splitlines()]
     return {alarm.name: alarm.step for line in lines for alarm in watch.check(line.pop("step"), line)}
@@ -170,7 +170,7 @@ def test_a_run_that_learns_noise_is_seen_before_its_tenth_step():
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CURVES.iterdir() if path.stem != "grpo-seed-3"))
 def test_runs_that_learned_raise_nothing(name: str):
-    """The entropy of some doubles too, and a fifth of their rollouts is cut off, while success on held-out tasks rises."""
+    """The entropy of some of them doubles as well, and a fifth of their rollouts is cut off, while success on held-out tasks rises."""
     assert of_run(name) == {}
 
 
@@ -198,7 +198,7 @@ def test_rollouts_that_are_cut_off_more_and_more_are_seen():
 
 
 def test_noise_is_no_alarm_before_it_can_be_known_whether_success_rises():
-    """Evaluated after 10 steps, or never: then it is said after 15."""
+    """Evaluated after 10 steps, or never: in that case, the alarm is raised after 15."""
     noisy = {"reward": 0.4, "completions/clipped_ratio": 0.3}
     steady = {"reward": 0.4, "completions/clipped_ratio": 0.1}
     steps = [steady] * 4 + [noisy] * 11
@@ -206,7 +206,9 @@ def test_noise_is_no_alarm_before_it_can_be_known_whether_success_rises():
         evaluated = [*steps[:9], {**steps[9], "eval/success": after}, *steps[10:]]
         assert first_alarm([{"eval/success": 0.4}, *evaluated]) == expected
     assert first_alarm([{"eval/success": 0.4}, *steps]) == 15
-    assert first_alarm(steps) == 8  # nothing is evaluated: the last four were cut off three times as often as the first
+    assert (
+        first_alarm(steps) == 8
+    )  # without evaluations: the last four steps were cut off three times as often as the first
 
 
 def first_alarm(steps: list[dict[str, float]]) -> int | None:
@@ -261,7 +263,7 @@ BY_SUCCESS = {"terms": [{"component": "outcome", "measure": "success"}]}
             1e-4,
         ),
         ("dead_groups", {"resample": 0}, "resample", 2),
-        ("echo_trap", {"resample": 60}, "resample", 100),  # no more than it may be
+        ("echo_trap", {"resample": 60}, "resample", 100),  # at most the allowed value
         ("kl_blow_up", {"beta": 0.1}, "beta", 0.2),
         ("reward_hacking", {}, "beta", 0.04),
         ("standstill", {}, "beta", 0.04),
@@ -284,8 +286,8 @@ def test_a_remedy_says_in_words_what_it_changes():
         "To try: Outcome measure success instead of reward.",
     )
     grpo = run_config_from_json({**GRPO, "resample": 100})
-    assert remedy_for("dead_groups", grpo) is None  # it's as high as it may be
-    assert remedy_for("dead_groups", dpo) is None  # a setting that it doesn't have
+    assert remedy_for("dead_groups", grpo) is None  # already at the maximum
+    assert remedy_for("dead_groups", dpo) is None  # a setting that the algorithm doesn't have
     assert RULES.keys() == REMEDIES.keys()
 
 
@@ -310,7 +312,7 @@ def test_an_alarm_pauses_a_run_that_asked_for_it_and_a_resume_goes_on(tmp_path: 
     events = [line.event for line in events_of(tmp_path / "run")]
     assert (
         AlarmRaised(3, "dead_groups", "Too long already.", "Look.") in events
-    )  # fine-tuning has no groups to exchange
+    )  # fine-tuning has no groups to resample
     paused = events[-1]
     assert isinstance(paused, RunCancelled)
     assert (paused.checkpoint, paused.reason) == (

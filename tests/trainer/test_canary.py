@@ -1,4 +1,4 @@
-"""The canary tells the trained policy from its base and from other policies, whatever the noise of another engine."""
+"""The canary distinguishes the trained policy from its base and from other policies, despite numerical noise of a different engine."""
 
 import json
 import math
@@ -21,11 +21,11 @@ ONE_APART = Canary(probes=[[5, 6, 7]], policy=[[-1.0, -2.0]], base=[[-2.0, -3.0]
     ("served", "finding"),
     [
         ([[-1.0, -2.0]], "passed"),
-        ([[-1.4, -1.6]], "passed"),  # 0.4 nats of noise, the run made a difference of 1
+        ([[-1.4, -1.6]], "passed"),  # 0.4 nats of noise, while the run made a difference of 1
         ([[-2.0, -3.0]], "base_answers"),
         ([[-1.8, -2.7]], "base_answers"),
         ([[-4.0, -4.0]], "other_policy"),
-        ([[-1.5, -2.5]], "other_policy"),  # half-way: a policy that was trained half as long
+        ([[-1.5, -2.5]], "other_policy"),  # halfway: a policy that was trained half as long
         ([[math.nan, -2.0]], "other_policy"),
     ],
 )
@@ -58,13 +58,13 @@ def test_a_run_that_changed_nothing_cannot_be_proven():
 
 
 GENTLE = Canary([[5, 6, 7]], policy=[[-1.0, -2.0]], base=[[-1.02, -2.02]])
-NOISY_BASE = [[-1.07, -1.97]]  # the server's kernels are 0.05 nats off, the run made a difference of 0.02
+NOISY_BASE = [[-1.07, -1.97]]  # the server's kernels are off by 0.05 nats, while the run made a difference of 0.02
 
 
 @pytest.mark.parametrize(
     ("change", "finding"),
     [
-        ([0.02, 0.02], "passed"),  # what the run did, on top of the noise
+        ([0.02, 0.02], "passed"),  # the run's effect, on top of the noise
         ([0.015, 0.025], "passed"),
         ([0.0, 0.0], "base_answers"),
         ([-0.02, 0.02], "unprovable"),
@@ -80,7 +80,7 @@ def test_a_change_smaller_than_an_engines_noise_is_judged_on_the_servers_own_bas
 
 
 def test_a_whole_model_that_moved_less_than_engines_differ_is_not_called_another():
-    """There is no base to ask, so a right one may be no nearer than this."""
+    """There is no base to compare with, so the right model may be no closer than this."""
     assert judge(GENTLE, NOISY_BASE).finding == "unprovable"
     assert judge(GENTLE, [[-1.0, -2.001]]).passed
     assert judge(GENTLE, [[-4.0, -4.0]]).finding == "other_policy"
@@ -97,7 +97,7 @@ def test_answers_to_other_tokens_are_no_answer():
 
 @pytest.fixture(scope="module")
 def a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A LoRA run of DPO, and the base that it began from."""
+    """A LoRA run of DPO, and its base."""
     home = tmp_path_factory.mktemp("canary")
     save_policy(home / "base")
     folder = home / "run"

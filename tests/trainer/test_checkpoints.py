@@ -1,4 +1,4 @@
-"""A checkpoint counts when it is whole, and only then."""
+"""A checkpoint counts only if it's complete."""
 
 from pathlib import Path
 

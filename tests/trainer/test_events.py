@@ -1,4 +1,4 @@
-"""The event file is what a worker sees of a run: it must survive kills on either side."""
+"""A worker sees a run through its event file, which must survive kills on either side."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Each way to fail is told apart, because each asks for something else of the owner."""
+"""Kinds of failures are distinguished, since each requires a different action by the owner."""
 
 import errno
 import subprocess
@@ -10,7 +10,7 @@ from trainer.failures import ConfigFailure, DataFailure, ExitCode, as_failure
 
 
 class OutOfMemoryError(RuntimeError):
-    """Stands for torch.OutOfMemoryError, which is recognized by its name."""
+    """Stands in for torch.OutOfMemoryError, which is recognized by its name."""
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_an_exception_has_its_category(error: BaseException, category: str):
 
 
 def while_closing() -> Exception:
-    """What torch raises where a file cannot be written: the reason is lost with the exception before it."""
+    """What torch raises if a file can't be written: it loses the exception with the reason."""
     try:
         try:
             raise OSError(errno.ENOSPC, "No space left on device")

@@ -1,4 +1,4 @@
-"""Runs as a worker starts them: child processes that finish, stop, are killed, run out of memory, and go on."""
+"""Runs as started by a worker: child processes that finish, stop, are killed, run out of memory, and resume."""
 
 import errno
 import json
@@ -37,7 +37,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
-    """The weights that a run has at its end when nobody disturbs it."""
+    """The final weights of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("runs") / "uninterrupted"
     config = long_run(folder)
     command = [sys.executable, "-m", "trainer", str(write_run(folder_of(folder), config))]
@@ -154,7 +154,7 @@ def test_resuming_can_be_turned_off(tmp_path: Path):
 def test_a_disk_that_fills_up_is_said_and_leaves_the_last_whole_checkpoint(
     written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """While the second checkpoint is written, or in the end the policy: what there was room for is no policy, and takes no room."""
+    """While writing the second checkpoint or, at the end, the policy: an incomplete policy isn't kept, and takes no space."""
     config = dpo_run(tmp_path / "a")
     folder = tmp_path / "a" / "run"
     in_checkpoint = written == "optimizer.pt"
@@ -177,7 +177,7 @@ def test_a_disk_that_fills_up_is_said_and_leaves_the_last_whole_checkpoint(
 
 
 def fill_disk(monkeypatch: pytest.MonkeyPatch, written: str, *, at: Path) -> None:
-    """As on a full disk: a file appears, with a part of its bytes."""
+    """As on a full disk: a file is created with only a part of its bytes."""
     library, name = (torch, "save") if written == "optimizer.pt" else (modeling_utils, "safe_save_file")
     save = getattr(library, name)
 
@@ -191,7 +191,7 @@ def fill_disk(monkeypatch: pytest.MonkeyPatch, written: str, *, at: Path) -> Non
 
 
 def test_no_memory_is_told_apart_from_a_crash(tmp_path: Path):
-    """A model of 2^40 dimensions: more than any machine can address, so its first allocation fails for real."""
+    """A model of 2^40 dimensions is more than any machine can address, so its first allocation really fails."""
     scratch = {"layers": 1, "hidden": 1_000_000, "intermediate": 1, "heads": 1, "vocabulary": 400}
     config = sft_run(tmp_path / "run", model={"scratch": scratch})
     assert run_here(tmp_path / "run", config) == ExitCode.OUT_OF_MEMORY

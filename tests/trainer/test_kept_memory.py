@@ -1,4 +1,4 @@
-"""A step's memory is used again, not asked of the system anew."""
+"""A step's memory is reused rather than requested from the system again."""
 
 import ctypes
 import subprocess

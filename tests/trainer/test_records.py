@@ -1,4 +1,4 @@
-"""The rich form goes to a file and back without loss, and a bad row is named with its place."""
+"""The rich form is written and read without loss, and errors in rows include their location."""
 
 import json
 from pathlib import Path

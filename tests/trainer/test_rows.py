@@ -1,4 +1,4 @@
-"""Rows are checked before anything is loaded; each mistake names its row and what was expected."""
+"""Rows are checked before anything is loaded; each error names the row and what was expected."""
 
 import json
 from pathlib import Path

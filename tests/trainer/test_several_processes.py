@@ -1,4 +1,4 @@
-"""Training on several processes, as `accelerate launch` or torchrun start it; here two on the CPU, over gloo."""
+"""Training in several processes, as started by `accelerate launch` or torchrun; here two on the CPU, with gloo."""
 
 import os
 import subprocess
@@ -43,4 +43,4 @@ def test_two_processes_take_the_step_of_one_with_twice_the_batch(tmp_path: Path)
         torch.testing.assert_close(together[name], weights, rtol=1e-4, atol=1e-5, msg=name)
     events = [line.event for line in events_of(tmp_path / "two" / "run")]
     assert isinstance(events[-1], Finished)
-    assert sum(isinstance(event, CheckpointSaved) for event in events) == 1  # the first process speaks for both
+    assert sum(isinstance(event, CheckpointSaved) for event in events) == 1  # only the first process reports

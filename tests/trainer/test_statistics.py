@@ -1,4 +1,4 @@
-"""Intervals that hold at the ends too."""
+"""Confidence intervals that are also valid near 0 and 1."""
 
 import pytest
 

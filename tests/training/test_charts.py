@@ -1,4 +1,4 @@
-"""Which curves share a figure, and the groups that answer one question each."""
+"""Which curves share a chart, and the groups of charts."""
 
 from apps.training.charts import Axis, charts_of
 

@@ -1,4 +1,4 @@
-"""Runs side by side: differing settings first, the curves of each, nobody else's runs."""
+"""Runs side by side: differing settings first, the curves of each, and no runs of other workspaces."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""Episodes of training runs for runners: each leased by one at a time, given out again when lost, answered once."""
+"""Episodes of training runs for runners: leased by one at a time, leased again when lost, and answered once."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_end_is_told_once_and_is_no_trajectory_of_the_workspace(researcher: M
     for _ in range(2):
         sessions.finish_session(session=lease.opened.session, success=True)
     [(episode, rollout)] = episodes.ended_episodes(EpisodeBatch.objects.get().pk)
-    assert rollout is None  # it made no call
+    assert rollout is None  # it made no calls
     episodes.mark_answered(episode)
     assert list(episodes.ended_episodes(EpisodeBatch.objects.get().pk)) == []
     assert not lease.opened.session.paths.exists()

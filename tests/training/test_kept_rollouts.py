@@ -1,4 +1,4 @@
-"""From a point of a curve to the rollouts behind it."""
+"""From a point on a curve to the rollouts behind it."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def keep(run: Run, name: str, *, tasks: int = 2, broken: str = "") -> Path:
-    """What the trainer leaves of a step."""
+    """The rollouts of a step as kept by the trainer."""
     folder = folder_of(run.pk).path / "rollouts"
     folder.mkdir(parents=True, exist_ok=True)
     lines = [

@@ -1,4 +1,4 @@
-"""A launch is checked before anything is stored, and each refusal has its name."""
+"""A launch is validated before anything is stored, and each refusal has its own class."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.django_db
 
 
 def a_plan(*, workspace=None, version="a version", base="a model", **chosen: Any) -> Plan:
-    """What a researcher of the workspace plans: DPO with four pairs a step, unless told otherwise."""
+    """A plan by a researcher of the workspace: DPO with four pairs per step unless specified otherwise."""
     workspace = workspace or factories.workspace()
     if version == "a version":
         version = factories.dataset_version(of=workspace)
@@ -62,7 +62,7 @@ def test_a_launch_queues_a_run_and_is_audited(django_capture_on_commit_callbacks
     with django_capture_on_commit_callbacks() as sent:
         run = launch_run(plan=plan, by=person)
     assert len(sent) == 1
-    assert (run.state, run.total_steps, run.created_by) == ("queued", 10, person)  # 40 rows, 4 a step, once
+    assert (run.state, run.total_steps, run.created_by) == ("queued", 10, person)  # 40 rows, 4 per step, one epoch
     assert run.config["optimizer"]["batch_size"] == 4
     assert AuditEntry.objects.get(action="launched a training run").subject_id == str(run.pk)
 
@@ -240,7 +240,7 @@ def test_without_an_answer_nothing_is_refused():
 
 
 def test_a_large_model_is_given_room_to_think_and_time_to_wait():
-    """Cut off in its thought a turn calls nothing; cut off by the clock a rollout is unlearned for in progress on a slow machine."""
+    """A turn cut off while thinking calls no tool; with a tight time limit, rollouts would be penalized for a slow machine."""
     large = PRESETS["standard"].config(algorithm="grpo", method="lora", parameters=600_000_000)
     small = PRESETS["standard"].config(algorithm="grpo", method="full", parameters=700_000)
     assert (large["sampling"]["max_new_tokens"], small["sampling"]["max_new_tokens"]) == (512, 48)
@@ -275,7 +275,7 @@ def test_a_small_model_takes_as_many_rollouts_a_step_as_were_measured():
 
 
 def test_a_run_of_before_whose_config_is_partial_is_still_understood(tmp_path):
-    """Rows of earlier runs hold what was chosen; the rest has its defaults."""
+    """Configs of earlier runs contain only the chosen settings; all others have their defaults."""
     config = {
         "optimizer": {
             "learning_rate": 1e-4,

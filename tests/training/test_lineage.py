@@ -1,4 +1,4 @@
-"""From a policy back to the judgments behind it, rewards included, and from a judgment on to what learned from it."""
+"""From a policy back to the judgments behind it, including rewards, and from a judgment to what learned from it."""
 
 import re
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Family:
 
 
 def frozen(queue: Queue, by: Membership) -> Version:
-    """A version of everything that was judged in the queue."""
+    """A version with all judgments of the queue."""
     dataset = freezing.create_dataset(name="taste", description="", licence="", by=by)
     recipe = Recipe(queues=(str(queue.pk),), train=100, validation=0, test=0)
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=by)
@@ -143,7 +143,7 @@ def test_what_learned_from_a_policy_has_what_it_rewarded_and_runs_that_made_noth
 
 
 def test_a_policy_that_rewards_the_next_one_and_descends_from_it_ends_the_walk(family: Family):
-    """A reward model that was made anew from the policy which it rewards is no circle; even one in the data would end."""
+    """A reward model trained from the policy that it rewards isn't a cycle; the walk would end even for a cycle in the data."""
     newer = trained("newer taste", family.later, kind=Policy.Kind.REWARD_MODEL, algorithm="reward_model")
     run = family.made(family.tuned)
     RunReward.objects.create(run=run, policy=newer, term="newer", component="learned_outcome", weight=1)
@@ -160,10 +160,12 @@ def test_what_is_read_takes_the_same_queries_however_much_there_is(family: Famil
 
     last = longer(family.later)
     for policy in (family.tuned, last):
-        with django_assert_num_queries(5):  # the walk, policies, rewards, judgments of pairs and of single runs
+        with django_assert_num_queries(
+            5
+        ):  # the recursive query, policies, rewards, judgments of pairs and of single trajectories
             origins_of(policy)
     for policy in (family.reward_model, family.tuned):
-        with django_assert_num_queries(4):  # the walk, runs by base, runs by reward, policies without a run
+        with django_assert_num_queries(4):  # the recursive query, runs by base, runs by reward, policies without a run
             learners_from(policy)
     with django_assert_num_queries(5):
         learners_from_versions([family.version.pk])

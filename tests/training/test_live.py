@@ -1,4 +1,4 @@
-"""Who may watch a run, and that a state sent is the one the page would render."""
+"""Who may watch a run, and that updates match what the page would render."""
 
 import asyncio
 from collections.abc import Callable
@@ -135,7 +135,7 @@ def test_who_is_removed_while_they_connect_is_not_let_in(monkeypatch: pytest.Mon
 
 
 async def answer_to(session: str, run: Run) -> dict[str, Any]:
-    """What a connection is answered."""
+    """The first message that a connection receives."""
     socket = connection_to(session, run)
     await socket.send_input({"type": "websocket.connect"})
     answer: dict[str, Any] = await socket.receive_output(timeout=5)
@@ -172,7 +172,7 @@ def connection_to(session: str, run: Run) -> ApplicationCommunicator:
 
 
 async def watched(session: str, run: Run, change: Callable[[], None]) -> int | None:
-    """With which code a connection is closed once `change` has happened; None: it isn't, and hears the next news."""
+    """The code with which a connection is closed after `change`; None if it stays open and receives the next update."""
     socket = connection_to(session, run)
     await socket.send_input({"type": "websocket.connect"})
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.accept"

@@ -1,4 +1,4 @@
-"""The card of a policy: what it learned from, told without saying who annotated, in Markdown that no name can break."""
+"""A policy's model card: what it learned from, without naming annotators, in Markdown that no name can break."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def cells(card: str, first: str) -> list[str]:
-    """The line of a table whose first cell ends with these words."""
+    """The cells of the table row whose first cell ends with these words."""
     lines = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in card.splitlines() if line[:1] == "|"]
     return next(line for line in lines if line[0].endswith(first))
 

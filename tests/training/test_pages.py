@@ -1,4 +1,4 @@
-"""Pages and API of runs: who may, what they see, what is refused."""
+"""Pages and API of runs: permissions, content, and refusals."""
 
 import json
 import re
@@ -191,7 +191,7 @@ def test_the_check_panel_shows_the_exact_command_and_asks_again_while_it_waits(c
 @pytest.mark.parametrize(
     ("answered", "shown"),
     [
-        ({}, "<dt>Time</dt>–"),  # refused before anybody asked how long
+        ({}, "<dt>Time</dt>–"),  # refused before the time is estimated
         ({"seconds_low": 90.0, "seconds_high": 90.0}, "about 1 min 30 s once it runs"),
         (
             {"seconds_low": 90.0, "seconds_high": 7200.0, "time_words": "from grpo-1 here"},
@@ -235,7 +235,7 @@ def test_a_reward_from_the_form_measures_the_outcome_by_success_unless_told_othe
     [
         ("dpo", ["version", "base"], "Choose a dataset version and a model to begin from to see"),
         ("dpo", ["base"], "Choose a model to begin from to see"),
-        ("sft", ["version", "base"], "Choose a dataset version to see"),  # it can make a new model
+        ("sft", ["version", "base"], "Choose a dataset version to see"),  # it can create a new model
         ("grpo", ["base"], "Choose a model to begin from to see"),  # it learns from its own rollouts
     ],
 )
@@ -301,7 +301,9 @@ def test_no_evaluation_of_a_very_long_run_is_left_out():
         Metric(run=run, step=step, values={"loss": 1.0, **({"eval/loss": 2.0} if step == 777 else {})})
         for step in range(1000)
     )
-    points = metric_points(run.pk, max_points=5)  # 200 steps a point, of which every 6th counts; 777 is none of those
+    points = metric_points(
+        run.pk, max_points=5
+    )  # 200 steps per point, of which every 6th counts; 777 isn't one of them
     assert [point.means.get("eval/loss") for point in points] == [None, None, None, 2.0, None]
 
 

@@ -1,4 +1,4 @@
-"""What a worker writes, and that telling it twice changes nothing."""
+"""What a worker records, and that recording it twice has no further effect."""
 
 from datetime import UTC, datetime, timedelta
 

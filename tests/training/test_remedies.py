@@ -1,4 +1,4 @@
-"""What an alarm advises, carried out: on the page, over REST, and never twice or by outsiders."""
+"""Applying an alarm's remedy, on the page and over REST, but only once and not by outsiders."""
 
 import pytest
 from django.test import Client
@@ -25,7 +25,7 @@ def researcher(client):
 
 
 def stopped(of, **fields) -> Run:
-    """A GRPO run that an alarm has paused at step 9."""
+    """A GRPO run that an alarm paused at step 9."""
     config = {"optimizer": {"learning_rate": 3e-4, "max_steps": 20}, "beta": 0.0}
     defaults = {"algorithm": Run.Algorithm.GRPO, "state": Run.State.CANCELLED, "checkpoint_step": 9, "config": config}
     return factories.run(of=of, **{**defaults, **fields})
@@ -51,7 +51,7 @@ def test_the_run_goes_on_with_the_one_setting_changed(researcher):
 
 
 def test_a_setting_within_the_reward_is_changed_there_alone(researcher):
-    """The stored config is partial: what it leaves out is the default, one graded outcome."""
+    """The stored config is partial: what it omits has the default, a single graded outcome."""
     run = stopped(researcher.workspace)
     alarm = alarm_of(run, setting="rewards.terms[0].measure", value="success")
     resumed = resume_with_remedy(run=run, alarm=alarm, by=researcher.user)
@@ -136,7 +136,7 @@ def test_the_page_has_a_button_that_does_it(client, researcher):
     assert client.post(address, {"alarm": alarm.pk}).headers["Location"] == reverse("training:run", args=[run.pk])
     page = client.get(reverse("training:run", args=[run.pk])).content.decode()
     assert "changed Learning rate from 0.0003 to 0.0001, from step 9 on." in page
-    assert button not in page  # it is in use
+    assert button not in page  # it's already in use
 
 
 def test_while_the_run_goes_on_the_page_says_how_to_get_there(client, researcher):

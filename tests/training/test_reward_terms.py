@@ -1,4 +1,4 @@
-"""The reward as people read it: a formula, and how far each term can move the total."""
+"""The reward as shown to people: a formula, and how far each term can move the total."""
 
 from apps.training.reward_terms import formula, lower_title
 from contract.configs.rewards import JudgeTerm, LearnedOutcomeTerm, OutcomeTerm, RewardsConfig, StepCostTerm

@@ -1,4 +1,4 @@
-"""Rollouts that runners play: the episodes are leased as those of training runs are, and what comes of them is the batch's."""
+"""Rollouts played by runners: episodes are leased as in training runs, and the results belong to the batch."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def leased(member: Membership, **wanted: Any) -> episodes.Lease:
 
 
 def play(lease: episodes.Lease, *, success: bool = True) -> None:
-    """One turn, and the report of it."""
+    """One turn, and the report of the outcome."""
     factories.call(of=lease.opened.session, message=TURN)
     sessions.finish_session(session=lease.opened.session, success=success)
 

@@ -1,4 +1,4 @@
-"""Curves as JSON: whole, then what is new; thinned where a run is long; nobody else's."""
+"""Curves as JSON: complete, then only new steps; downsampled for long runs; inaccessible to others."""
 
 from datetime import timedelta
 
@@ -63,7 +63,7 @@ def test_after_a_step_only_what_is_new_is_answered(client, researcher):
     run = factories.run(of=researcher.workspace)
     measure(run, {step: {"loss": step / 4} for step in range(1, 5)})
     data = fetched(client, run, after=2)
-    assert (data["steps"], data["seconds"]) == ([3, 4], [4, 6])  # seconds still count from the first measurement
+    assert (data["steps"], data["seconds"]) == ([3, 4], [4, 6])  # seconds are still counted from the first measurement
     assert data["columns"] == {"loss": {"values": [0.75, 1.0]}}
     assert fetched(client, run, after=4)["steps"] == []
     assert fetched(client, run, after="nonsense")["steps"] == [1, 2, 3, 4]
@@ -75,13 +75,13 @@ def test_a_long_run_is_thinned_and_no_spike_is_lost(client, researcher):
     Metric.objects.filter(run=run, step=400).update(values={"loss": 1.0, "tokens": 4000, "eval/loss": 0.5})
     data = fetched(client, run)
     assert len(data["steps"]) == 400
-    assert data["steps"][:2] == [2, 4]  # 800 steps, 2 a point
+    assert data["steps"][:2] == [2, 4]  # 800 steps, 2 per point
     loss = data["columns"]["loss"]
     assert (loss["lows"][250], loss["values"][250], loss["highs"][250]) == (1.0, 5.0, 9.0)  # steps 501 and 502
-    assert data["columns"]["tokens"]["values"][:2] == [20, 40]  # of the last step put together
+    assert data["columns"]["tokens"]["values"][:2] == [20, 40]  # the value of the last merged step
     bands = {curve["metric"]: curve["band"] for chart in data["charts"] for curve in chart["series"]}
     assert bands == {"loss": "lowest to highest of the merged steps", "eval/loss": ""}
-    assert "lows" not in data["columns"]["eval/loss"]  # measured once
+    assert "lows" not in data["columns"]["eval/loss"]  # measured only once
 
 
 def test_a_long_run_whose_values_have_exploded_is_still_shown(client, researcher):

@@ -1,4 +1,4 @@
-"""Every setting of every algorithm can be set over REST and on the page and arrives in run.json, or says why it can't."""
+"""Every setting of every algorithm can be set over REST and on the page and arrives in run.json, or is declared as an exception."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -39,7 +39,7 @@ FITTING: dict[str, Any] = {
     "tasks.environment": "code",
     "tasks.levels": ["L1", "L2"],
 }
-"""Values that go together, where any other than the default wouldn't do."""
+"""Values that fit together, for settings where not every value does."""
 LOSSES = {"dpo": "robust", "kto": "apo_zero_unpaired", "grpo": "dr_grpo"}
 
 
@@ -62,7 +62,7 @@ def researcher(client: Client) -> Membership:
 
 
 def another_value(field: ConfigField, algorithm: str) -> Any:
-    """A valid one that is no default."""
+    """A valid value other than the default."""
     if field.path == "loss":
         return LOSSES[algorithm]
     if field.path in FITTING:
@@ -84,7 +84,7 @@ def another_value(field: ConfigField, algorithm: str) -> Any:
 
 
 def chosen(member: Membership, algorithm: str) -> dict[str, str]:
-    """What a launch of this algorithm needs besides its settings: with adapters, and from scratch where that can be."""
+    """What a launch of this algorithm needs besides its settings; with adapters, and from scratch if possible."""
     known = {"algorithm": algorithm, "preset": "standard", "method": "lora", "name": "all of it"}
     if algorithm not in Run.ONLINE:
         version = factories.dataset_version(of=member.workspace, row_type=ROWS.get(algorithm, "preference"))
@@ -96,7 +96,7 @@ def chosen(member: Membership, algorithm: str) -> dict[str, str]:
 
 
 def all_terms(member: Membership) -> list[dict[str, Any]]:
-    """Every reward term with every setting that it has."""
+    """Every reward term with all of its settings."""
     of = member.workspace
     server = Endpoint.objects.create(workspace=of, name="judges", base_url="http://127.0.0.1:9/v1", key_variable="KEY")
     policies = {
@@ -121,7 +121,7 @@ def value_at(config: Any, path: str) -> Any:
 
 
 def run_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the worker that takes the run writes."""
+    """The file that the worker writes for the run."""
     monkeypatch.setattr("workers.bridge.configs.model_source", lambda policy, **_: configs_folder(policy))
     files = {} if run.version is None else {"train": "train.jsonl", "validation": None}
     return training_config(run, files=files).to_json()

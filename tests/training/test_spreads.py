@@ -1,4 +1,4 @@
-"""The ends of bands."""
+"""The ends of the bands around curves."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Content that means harm: what must be shown without being obeyed, and what must be bounded."""
+"""Hostile content: it must be shown without being executed, and its size must be bounded."""
 
 import json
 

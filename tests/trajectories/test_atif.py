@@ -1,4 +1,4 @@
-"""Trajectories in ATIF: what its description allows, and what comes back when it's imported again."""
+"""Trajectories in ATIF: valid according to its specification, and unchanged when imported again."""
 
 import json
 from typing import Any
@@ -123,7 +123,7 @@ ATIF = {
     "required": ["schema_version", "session_id", "agent", "steps"],
     "additionalProperties": False,
 }
-"""What RFC 0001 of Harbor says of the fields that are written here: it allows no others."""
+"""The fields written here according to Harbor's RFC 0001, which allows no others."""
 
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 
@@ -133,7 +133,7 @@ def call(name: str, arguments: Any, id: str = "c1") -> dict[str, Any]:
 
 
 def exported(trajectory: Trajectory) -> dict[str, Any]:
-    """Checked against the description, and for what a schema can't say."""
+    """An exported trajectory, checked against the schema and for constraints that a schema can't express."""
     exported_data: dict[str, Any] = json.loads(b"".join(atif_form(trajectory)))
     jsonschema.validate(exported_data, ATIF)
     assert [step["step_id"] for step in exported_data["steps"]] == list(range(1, len(exported_data["steps"]) + 1))

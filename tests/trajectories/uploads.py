@@ -1,4 +1,4 @@
-"""Files for tests of the import."""
+"""Files for tests of imports."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from apps.trajectories.models import ImportBatch
 from tests import factories
 
 MAX_BYTES = 1 << 30
-"""Bytes, more than any file here has."""
+"""Larger than any file here."""
 
 
 def lines(*rows: object) -> bytes:
@@ -22,33 +22,33 @@ def lines(*rows: object) -> bytes:
 
 
 def rows_of(body: bytes) -> list[dict[str, object]]:
-    """The records that a file is read as."""
+    """The records in a file."""
     return [json.loads(row.body) for row in open_source(io.BytesIO(body), most_bytes=MAX_BYTES).rows(limit=MAX_BYTES)]
 
 
 def refused(body: bytes, *, most: int = MAX_BYTES) -> str:
-    """Why a file cannot be read to its end, in the words of the refusal."""
+    """The message with which reading a file to its end is refused."""
     with pytest.raises(UnreadableFile) as error:
         list(open_source(io.BytesIO(body), most_bytes=most).rows(limit=MAX_BYTES))
     return str(error.value)
 
 
 def upload(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl", **more: str) -> ImportBatch:
-    """A stored file that waits to be imported."""
+    """A stored file waiting to be imported."""
     stored = store(io.BytesIO(body), filename=name)
     home = workspace or factories.workspace()
     return start_import(workspace_id=home.pk, stored=stored, created_by=None, queue=False, **more)
 
 
 def imported(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl", **more: str) -> ImportBatch:
-    """A file that has been imported to its end, whatever that was."""
+    """A file imported to its end, whatever the result."""
     batch = run_import(upload(body, workspace, name, **more).pk, watch=ignore)
     assert batch is not None
     return batch
 
 
 def ignore(batch: ImportBatch) -> None:
-    """Nobody watches."""
+    """Watches nothing."""
 
 
 def rich(number: int, steps: int = 2, said: str = "", **more: object) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Archives of workspaces, written, changed, and imported as a worker does it."""
+"""Writes, changes, and imports archives of workspaces, as a worker does."""
 
 import hashlib
 import io
@@ -23,7 +23,7 @@ Members = dict[str, bytes]
 
 
 def exported(owner: Membership, **options: Any) -> bytes:
-    """The archive of the owner's workspace."""
+    """An archive of the owner's workspace."""
     export = request_export(by=owner, **options)
     assert export_workspace(str(export.pk))
     export = Export.objects.get(pk=export.pk)
@@ -33,7 +33,7 @@ def exported(owner: Membership, **options: Any) -> bytes:
 
 
 def imported(archive: bytes, owner: Membership) -> Import:
-    """The import of an archive into the owner's workspace, once it's over."""
+    """The finished import of an archive into the owner's workspace."""
     stored = store(ContentFile(archive), filename="workspace.zip")
     job = request_import(stored=stored, by=owner)
     assert import_workspace(str(job.pk))
@@ -41,7 +41,7 @@ def imported(archive: bytes, owner: Membership) -> Import:
 
 
 def unpacked(archive: bytes) -> dict[str, bytes]:
-    """The members by name."""
+    """The members of an archive by name."""
     with zipfile.ZipFile(io.BytesIO(archive)) as archive_file:
         return {name: archive_file.read(name) for name in archive_file.namelist()}
 
@@ -57,7 +57,7 @@ def table(members: Mapping[str, bytes], label: str) -> list[dict[str, Any]]:
 
 
 def packed(members: Mapping[str, bytes], **manifest: Any) -> bytes:
-    """An archive of these members, with a manifest that fits."""
+    """An archive of these members, with a matching manifest."""
     facts = {
         name: {
             "rows": body.count(b"\n") if name.endswith(".jsonl") and not name.startswith("versions/") else None,
@@ -76,19 +76,19 @@ def packed(members: Mapping[str, bytes], **manifest: Any) -> bytes:
 
 
 def with_rows(members: Mapping[str, bytes], name: str, rows: list[dict[str, Any]]) -> dict[str, bytes]:
-    """The members with other rows in one of them."""
+    """The members, with other rows in one of them."""
     return {**members, name: b"".join(json.dumps(row).encode() + b"\n" for row in rows)}
 
 
 def changed(members: Members, label: str, **values: Any) -> bytes:
-    """The archive with other values in the first row of a table."""
+    """An archive with other values in the first row of a table."""
     name = f"tables/{label}.jsonl"
     first, *rest = rows(members, name)
     return packed(with_rows(members, name, [{**first, **values}, *rest]))
 
 
 def refused(archive: bytes) -> str:
-    """Why it isn't imported; nothing of it is there."""
+    """Why an archive is refused; checks that nothing of it was stored."""
     elsewhere = factories.member(Role.OWNER)
     people = User.objects.count()
     job = imported(archive, elsewhere)

@@ -14,7 +14,7 @@ _GOOD: Members = {}
 
 @pytest.fixture
 def members(request: pytest.FixtureRequest) -> Members:
-    """The members of a good archive, exported once for all tests of a process."""
+    """The members of a valid archive, exported once per process."""
     if not _GOOD:
         owner, things = request.getfixturevalue("owner"), request.getfixturevalue("things")
         fill(owner, things)
@@ -24,7 +24,7 @@ def members(request: pytest.FixtureRequest) -> Members:
 
 @pytest.fixture(autouse=True)
 def versions_with_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Versions of the factory have no files, so here they failed. Frozen ones are made by freezing."""
+    """The factory's versions have no files, so here they're failed ones. Frozen versions are made by freezing."""
     make = factories.dataset_version
 
     def failed(**fields: Any) -> Version:

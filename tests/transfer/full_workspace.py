@@ -36,7 +36,7 @@ HOSTILE = 'Half \ud83d a pair, "quotes", \\u0000, and \u2028 a line separator'
 
 
 def fill(owner: Membership, things: dict[str, Any]) -> None:
-    """Add to `things` (tests/addresses.py) what no address needs."""
+    """Add to `things` (tests/addresses.py) the rows that no URL needs."""
     here = owner.workspace
     former_member = factories.member(Role.REVIEWER, of=here, name="Somebody who left").user
     former_member.memberships.all().delete()

@@ -99,7 +99,7 @@ def test_a_frozen_version_has_a_card_that_can_be_shown(members: Members):
 
 
 def test_times_measured_elsewhere_say_nothing_about_this_installation(members: Members):
-    """Forecasts read the runs of all workspaces."""
+    """Forecasts use the runs of all workspaces."""
     owner = factories.member(Role.OWNER)
     done = {"state": "finished", "finished_at": "2026-01-01T00:00:00+00:00", "step_seconds": 1.5}
     job = imported(changed(members, "training.run", **done), owner)
@@ -114,7 +114,7 @@ def test_halves_of_surrogate_pairs_are_no_reason_to_refuse(members: Members):
 
 
 def _with_other_rows(members: Members, rewrite: Any) -> bytes:
-    """The archive with other lines in the training split of its frozen version, and with hashes that fit."""
+    """An archive with other lines in the training split of its frozen version, and matching hashes."""
     frozen = next(row for row in table(members, "datasets.version") if row["state"] == "frozen")
     name = f"versions/{frozen['id']}/train.jsonl"
     body = rewrite(members[name])

@@ -1,4 +1,4 @@
-"""An archive is the input of a stranger: whatever is wrong with it is refused in words, and nothing of it stays."""
+"""Archives are untrusted: every invalid one is refused with a message, and nothing of it is stored."""
 
 import io
 import json
@@ -158,7 +158,7 @@ def _twice(members: Members) -> bytes:
 
 
 def _tampered(members: Members) -> bytes:
-    """Another content of the same length, with a right checksum in the zip."""
+    """Different content of the same length, with a valid checksum in the zip."""
     manifest = json.loads(unpacked(packed(members))["manifest.json"])
     facts = manifest["members"]
     name = "trajectories.jsonl"
@@ -238,7 +238,7 @@ def test_an_import_whose_worker_was_killed_is_done_by_the_next(members: Members)
     elsewhere = factories.member(Role.OWNER)
     job = request_import(stored=store(ContentFile(packed(members)), filename="a.zip"), by=elsewhere)
     host = lifecycle.this_worker().rpartition(":")[0]
-    assert lifecycle.claim(IMPORTS, job.pk, worker=f"{host}:4194300")  # above the largest process id there can be
+    assert lifecycle.claim(IMPORTS, job.pk, worker=f"{host}:4194300")  # above the largest possible process id
     assert import_workspace(str(job.pk))
     job.refresh_from_db()
     assert (job.state, job.attempt) == ("done", 2)

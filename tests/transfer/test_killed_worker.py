@@ -1,4 +1,4 @@
-"""A worker that is killed in the middle of an import leaves nothing, and the next one imports all of it."""
+"""A worker killed in the middle of an import leaves nothing behind, and the next one imports everything."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def owner() -> Membership:
 
 
 def _database() -> str:
-    """The address of this test's own database."""
+    """The URL of this test's database."""
     parts = urlsplit(settings.DATABASE_URL)
     return urlunsplit(parts._replace(path=f"/{connection.settings_dict['NAME']}"))
 

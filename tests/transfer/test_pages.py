@@ -1,4 +1,4 @@
-"""The settings page, and REST: owners only, with the password given recently, in ranges, and until the archive expires."""
+"""The settings page and REST: only for owners, with a recent password confirmation, in ranges, and until the archive expires."""
 
 import hashlib
 from datetime import timedelta

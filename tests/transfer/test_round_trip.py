@@ -1,4 +1,4 @@
-"""A workspace that is exported and imported elsewhere is the same: its second archive has what the first has."""
+"""A workspace that is exported and imported elsewhere is unchanged: exporting it again gives the same archive."""
 
 import json
 import re
@@ -30,7 +30,7 @@ OWN = {table.name: table for table in TABLES}
 def _settled(
     members: Mapping[str, bytes], job: Import | None = None, ids: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """Everything that must be equal: with ids as in the first archive, and items by their place instead of their number."""
+    """Everything that must be equal, with ids as in the first archive, and items by position instead of number."""
     mask = mask_of(job.pk) if job else 0
 
     def before(match: re.Match[str]) -> str:
@@ -161,7 +161,7 @@ def test_an_account_of_this_installation_that_is_no_member_is_not_looked_up(full
 
 
 def _forget(workspace: Workspace) -> None:
-    """Delete all of a workspace, triggers and protected references notwithstanding."""
+    """Delete all of a workspace, regardless of triggers and protected references."""
     rows = {table.model: list(table.rows(workspace).values_list("pk", flat=True)) for table in TABLES}
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
@@ -191,7 +191,7 @@ def test_agreement_comes_out_the_same(owner: Membership):
 
 
 def _without_ids(report: Any) -> Any:
-    """A report whose parts are sorted by their content, since ids, by which they were sorted, differ."""
+    """A report with its parts sorted by content instead of by id, since ids differ."""
     if isinstance(report, str):
         return AN_ID.sub("", report)
     if isinstance(report, list):

@@ -1,4 +1,4 @@
-"""Nothing that is secret is in an archive, in whatever field it lies."""
+"""No secret is in an archive, whatever field holds it."""
 
 import io
 import zipfile
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def _secret_fields() -> Iterator[tuple[type[models.Model], models.Field]]:
-    """Every field that is left out; of models of which nothing moves, all that sound like secrets; and people's passwords."""
+    """All fields that are left out, fields that look like secrets in models that aren't exported, and people's passwords."""
     for table in (*TABLES, *LISTED):
         for name in table.left_out:
             yield table.model, table.model._meta.get_field(name)
@@ -30,7 +30,7 @@ def _secret_fields() -> Iterator[tuple[type[models.Model], models.Field]]:
 
 
 def _plant(model: type[models.Model], field: models.Field) -> str | None:
-    """A mark in this field of one row; None where it has no place for words, or no row."""
+    """Put a marker into this field of one row; None if it can't hold text, or there is no row."""
     mark = f"planted{model.__name__}{field.name}".replace("_", "").lower()
     if field.is_relation:
         return None
@@ -47,7 +47,7 @@ def _plant(model: type[models.Model], field: models.Field) -> str | None:
         try:
             with transaction.atomic():
                 model._base_manager.filter(pk=row.pk).update(**{field.name: value})
-        except DatabaseError:  # a constraint that this row wouldn't keep
+        except DatabaseError:  # violates a constraint
             continue
         return mark
     return None

@@ -1,4 +1,4 @@
-"""What workers do for all workspaces together goes on, whatever rows somebody imported into one of them."""
+"""Work that workers do for all workspaces continues, whatever rows somebody imported into one of them."""
 
 import io
 from datetime import timedelta
@@ -43,7 +43,7 @@ def _with_more(members: Members, label: str, more: list[dict[str, Any]]) -> Memb
 
 
 def _with_an_open_assignment(members: Members, **item: Any) -> bytes:
-    """Of a new item, whose lease is over."""
+    """An archive with a new item that has an open assignment whose lease has expired."""
     pair = next(row for row in table(members, "annotation.item") if row["b"])
     last = table(members, "annotation.item")[-1]["id"]
     new = {**pair, "id": last + 1, "position": 10**9, "a": pair["b"], "b": pair["a"], "overlap": 1, **item}

@@ -1,4 +1,4 @@
-"""Every model and every field that could hold a secret is decided on: it moves, or it doesn't and the reason is written down."""
+"""It's decided for every model and every field that could hold a secret: either it's exported, or there is a reason why not."""
 
 import re
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ MOVING = {table.model for table in EVERY} | set(SPECIAL)
 SUSPECT = re.compile(
     "secret|token|password|digest|hash|sha256|salt|key|prefix|address|url|location|variable|file|worker|process|command"
 )
-"""Names of fields that may hold a secret, or a place on a machine of the installation."""
+"""Names of fields that may hold a secret, or refer to a machine of the installation."""
 NO_TEXT = (models.IntegerField, models.FloatField, models.BooleanField, models.DateTimeField, models.DecimalField)
-"""Fields that can't."""
+"""Types of fields that can't."""
 
 
 def suspects(model: type[Model]) -> Iterator[Field]:

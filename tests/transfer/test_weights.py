@@ -1,4 +1,4 @@
-"""The models of training runs are in an archive if somebody asks for them; only files that can't run code."""
+"""Models of training runs are exported on request; only files that can't run code."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -78,7 +78,7 @@ def test_what_a_killed_attempt_left_is_written_anew(owner: Membership, monkeypat
         import_workspace(str(job.pk))
     monkeypatch.undo()
     host = lifecycle.this_worker().rpartition(":")[0]
-    Import.objects.filter(pk=job.pk).update(worker=f"{host}:4194300")  # above the largest process id there can be
+    Import.objects.filter(pk=job.pk).update(worker=f"{host}:4194300")  # above the largest possible process id
     assert import_workspace(str(job.pk))
     policy = Policy.objects.get(workspace=elsewhere.workspace, made_by__isnull=False)
     weights = weights_of_run(policy)
@@ -101,7 +101,7 @@ def test_an_import_that_is_refused_leaves_no_folder(owner: Membership, settings:
 
 
 class _Suspended(BaseException):
-    """Ends the transaction of a worker."""
+    """Aborts a worker's transaction."""
 
 
 def test_a_worker_that_was_presumed_dead_takes_no_model_from_the_import_that_went_on(
@@ -113,7 +113,7 @@ def test_a_worker_that_was_presumed_dead_takes_no_model_from_the_import_that_wen
     blocks = ArchiveReader.blocks
 
     def suspended(self: ArchiveReader, name: str) -> Iterator[bytes]:
-        """The database ends the connection of a worker that stands still, and another worker takes its job."""
+        """The database closes the connection of a suspended worker, and another worker takes its job."""
         if not name.endswith("model.safetensors"):
             yield from blocks(self, name)
             return

@@ -1,4 +1,4 @@
-"""vLLM on the CPU, and what it serves: trained once, started once.
+"""vLLM on the CPU, and the models that it serves, trained once and started once.
 
 `make test-vllm` installs it and runs these tests. VLLM_PYTHON may name the Python of another environment that has vLLM.
 """
@@ -36,7 +36,7 @@ OPTIONS = [
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`base`, a small model that has learned the office's tool calls, and two runs with LoRA that began from it."""
+    """`base`, a small model that has learned the office's tool calls, and two LoRA runs that started from it."""
     home = tmp_path_factory.mktemp("vllm")
     for script in ("expert", "careless"):
         tasks = {"environment": "office", "split": "train", "count": 120, "levels": ["L1"]}
@@ -64,7 +64,7 @@ def do(folder: Path, config: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="session")
 def server(trained: Path) -> Iterator[VllmServer]:
-    """vLLM under its keeper, with the base."""
+    """vLLM under its keeper, serving the base."""
     port = 18_000 + os.getpid() % 1_000
     pointer = trained / "served" / f"127.0.0.1-{port}.json"
     command = [sys.executable, keeper.__file__, "--pointer", str(pointer), "--default", str(trained / "base" / "model")]

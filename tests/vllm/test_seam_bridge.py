@@ -1,4 +1,4 @@
-"""An agent's turns through the gateway to a real vLLM: each prompt continues the tokens that were sampled."""
+"""An agent's turns through the gateway to a real vLLM: each prompt continues the sampled tokens."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from trainer.serving.client import VllmServer
 pytestmark = needs_vllm
 SESSIONS, TURNS = 20, 4
 TEMPERATURE = 2.0
-"""High enough for replies whose text becomes other tokens."""
+"""High enough to sample replies whose text tokenizes differently."""
 TURN = "<|im_start|>"
 
 
@@ -57,7 +57,7 @@ def test_no_turn_has_a_seam_but_those_that_a_limit_cut(
 
 
 def play(office: Office, messages: list[Message], url: str, key: str, *, streams: bool) -> None:
-    """An agent of TURNS turns that sends replies back without what its policy didn't need to write."""
+    """An agent of TURNS turns that sends replies back without optional parts that its policy wrote."""
     for turn in range(TURNS):
         body = {"model": "clerk", "messages": messages, "tools": office.tools, "temperature": TEMPERATURE, "seed": turn}
         body |= {"max_tokens": 96, "stream": streams}
@@ -74,7 +74,7 @@ def play(office: Office, messages: list[Message], url: str, key: str, *, streams
 
 
 def prompts_of(session: Session, turn: int) -> Iterator[tuple[list[int], int]]:
-    """The whole prompt of each call, and how often `turn`, which begins a message, must be in it."""
+    """The whole prompt of each call, and how often `turn`, which begins a message, must occur in it."""
     so_far: list[int] = []
     turns = 1
     for call in Call.objects.filter(session=session).order_by("id"):

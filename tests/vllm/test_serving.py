@@ -1,4 +1,4 @@
-"""Real vLLM, on the CPU: rollouts against it, adapters swapped while it runs, whole models by a restart, all proven by the canary."""
+"""A real vLLM on the CPU: rollouts against it, adapters swapped while it runs, whole models after a restart, all verified by the canary."""
 
 import json
 import shutil
@@ -82,7 +82,7 @@ def test_a_policy_on_vllm_plays_episodes_through_its_own_template(trained: Path,
 
 
 def test_many_chats_with_seeds_at_once_do_not_kill_it(server: VllmServer, tmp_path: Path):
-    """vLLM 0.32 for the CPU dies of a request with a seed whose prompt it splits."""
+    """vLLM 0.32 for the CPU crashes on a request with a seed if it splits the prompt."""
     policy = {"engine": "server", "url": server.url, "model": "base", "sampling": {"max_new_tokens": 16}}
     tasks = {"environment": "office", "count": 32, "levels": ["L1"]}
     config = {"kind": "rollout", "policy": policy, "tasks": tasks, "parallel": 32, "budget": {"steps": 2}}
@@ -129,7 +129,7 @@ def adapters_of(server: VllmServer) -> set[str]:
 
 
 def test_the_cache_of_an_adapter_that_was_loaded_in_place_is_noticed(trained: Path, server: VllmServer):
-    """What vLLM does to whoever loads other files at the same path under the same name, as Retrace once did."""
+    """vLLM does this if other files are loaded from the same path under the same name, as Retrace once did."""
     place = trained / "in_place"
     shutil.copytree(trained / "one" / "adapter", place)
     body = {"lora_name": "in-place", "lora_path": str(place), "load_inplace": True}
@@ -151,7 +151,7 @@ def test_the_cache_of_an_adapter_that_was_loaded_in_place_is_noticed(trained: Pa
 
 
 def test_a_server_that_is_killed_in_the_middle_of_rollouts_takes_nothing_along(server: VllmServer, tmp_path: Path):
-    """Its keeper starts it again."""
+    """Its keeper restarts it."""
     policy = {"engine": "server", "url": server.url, "model": "base", "sampling": {"max_new_tokens": 24}}
     tasks = {"environment": "office", "count": 12, "levels": ["L1"]}
     config = {"kind": "rollout", "policy": policy, "tasks": tasks, "parallel": 4, "budget": {"steps": 3}}

@@ -1,4 +1,4 @@
-"""A researcher, and servers that take what their workspace sends."""
+"""A researcher, and servers that receive their workspace's events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def register(researcher: Membership, receiver: Receiver) -> Callable[..., NewDestination]:
-    """Makes a destination of every event, at `receiver`."""
+    """Creates a destination of all events, at `receiver`."""
 
     def made(**overrides: Any) -> NewDestination:
         fields = {"kind": "webhook", "name": "bot", "address": receiver.url, "events": EventType.values}

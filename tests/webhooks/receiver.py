@@ -1,4 +1,4 @@
-"""A real HTTP server that takes webhooks. It can misbehave."""
+"""A real HTTP server that receives webhooks. It can misbehave."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Received(NamedTuple):
 
 
 class Receiver:
-    """Answers each request with the next of `statuses`, and with the last one for ever."""
+    """Answers each request with the next of `statuses`; the last one is repeated."""
 
     def __init__(self, *statuses: int) -> None:
         self.statuses = list(statuses) or [204]

@@ -1,4 +1,4 @@
-"""Each change of state that can be told of is told of, in the transaction that makes it."""
+"""Every change of state that has an event is announced in its own transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits is sent once, signed, tried again, and given up; over real sockets."""
+"""Pending deliveries are sent once, signed, retried, and given up, over real sockets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def happen(of: Membership, name: str = "dpo-7", event: EventType = EventType.RUN
 
 
 def later(destination: Destination, **by: float) -> None:
-    """As if so much time had passed for what waits."""
+    """Simulate the passing of time for pending deliveries."""
     passed = timedelta(**by)
     destination.deliveries.update(next_at=F("next_at") - passed, give_up_at=F("give_up_at") - passed)
     Destination.objects.filter(pk=destination.pk).update(
@@ -94,7 +94,7 @@ def test_a_second_worker_leaves_a_destination_to_the_first(
     Destination.objects.update(leased_until=now() + timedelta(seconds=60))
     delivery.deliver(made.destination.pk)
     assert receiver.received == []
-    Destination.objects.update(leased_until=now() - timedelta(seconds=1))  # the first was killed
+    Destination.objects.update(leased_until=now() - timedelta(seconds=1))  # the first worker was killed
     delivery.deliver(made.destination.pk)
     assert len(receiver.received) == 1
 
@@ -129,7 +129,7 @@ def test_a_worker_that_lost_its_lease_sends_nothing_more(
     note = delivery._record_outcome
 
     def noted(*given: Any) -> bool:
-        Destination.objects.update(leased_until=now() + timedelta(minutes=7))  # somebody took it over
+        Destination.objects.update(leased_until=now() + timedelta(minutes=7))  # another worker has taken over
         return note(*given)
 
     monkeypatch.setattr(delivery, "_record_outcome", noted)
@@ -187,7 +187,7 @@ def test_a_failing_destination_is_left_alone_for_a_while(
     delivery.deliver(made.destination.pk)
     delivery.deliver(made.destination.pk)
     assert len(receiver.received) == 1
-    later(made.destination, seconds=1)  # only its rest is over
+    later(made.destination, seconds=1)  # only the pause after a failure is over
     receiver.statuses = [204]
     delivery.deliver(made.destination.pk)
     assert [json.loads(each.body)["data"]["name"] for each in receiver.received[1:]] == ["run 1", "run 2"]
@@ -399,7 +399,7 @@ def test_an_e_mail_goes_to_a_member_and_to_nobody_else(
     assert {row.state for row in Delivery.objects.all()} == {"delivered"}
     happen(researcher, "three")
     delivery.deliver(made.destination.pk)
-    assert len(mail.outbox) == 1  # a minute between two
+    assert len(mail.outbox) == 1  # at most one per minute
 
 
 def test_an_e_mail_address_that_is_no_members_any_more_is_turned_off(

@@ -1,4 +1,4 @@
-"""The pages of webhooks, and REST, for members and outsiders."""
+"""The pages and REST API of webhooks, for members and outsiders."""
 
 from __future__ import annotations
 

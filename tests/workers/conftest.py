@@ -1,4 +1,4 @@
-"""Two policies that were really trained, and a server that they can be published to."""
+"""Two policies that were really trained, and a server to which they can be published."""
 
 import json
 import shutil
@@ -42,7 +42,7 @@ def server(trained: Path) -> Iterator[VllmLike]:
 
 
 class Team:
-    """A member of a workspace who publishes what the runs made, and the worker that does it."""
+    """A member of a workspace who publishes the runs' policies, and the worker that does it."""
 
     def __init__(self, runs: Path) -> None:
         self.runs = runs
@@ -71,7 +71,7 @@ def team(runs: Path) -> Team:
 
 
 def done(publication: Publication) -> Publication:
-    """What a worker makes of a waiting publication."""
+    """The publication after a worker has processed it."""
     publish(claimed(publication))
     publication.refresh_from_db()
     return publication
@@ -84,7 +84,7 @@ def claimed(publication: Publication) -> Publication:
 
 
 def loaded(runs: Path, *publications: Publication) -> dict[str, str]:
-    """The adapters of a server that serves these and no others."""
+    """The adapters of a server that serves exactly these."""
     return {
         publication.served_name: str(runs / "served" / "adapters" / publication.served_name)
         for publication in publications

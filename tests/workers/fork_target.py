@@ -1,4 +1,4 @@
-"""What the tests of the fork server run: says what it is on one line, then does as it is told."""
+"""The program for tests of the fork server: prints what it is on one line, then follows instructions."""
 
 import json
 import os

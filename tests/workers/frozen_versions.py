@@ -1,4 +1,4 @@
-"""Frozen versions with real files, made of what the office's scripts really did: an expert's runs over a careless worker's."""
+"""Frozen versions with real files, made from rollouts of the office's scripts: an expert's are preferred over a careless worker's."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ def office_pairs(folder: Path, count: int) -> list[dict[str, Any]]:
             "policy": {"engine": "scripted", "script": script},
             "tasks": {"environment": "office", "split": "train", "count": count * 2, "levels": ["L1"]},
         }
-        # Not in this process: under Playwright an event loop runs already.
+        # In a separate process, since an event loop is running here under Playwright.
         subprocess.run([sys.executable, "-m", "trainer", str(write_run(place, config))], cwd=ROOT, check=True)
         lines = (place / "trajectories.jsonl").read_text().splitlines()
         runs[script] = {row["task"]["key"]: row for row in map(json.loads, lines)}
@@ -55,7 +55,7 @@ def _messages(run: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def freeze(rows: dict[str, list[dict[str, Any]]], *, of: Workspace, row_type: str = "preference") -> Version:
-    """A frozen version whose files are in the storage, as `freezing` leaves them."""
+    """A frozen version whose files are in storage, as after freezing."""
     files = {}
     for split in ("train", "validation", "test"):
         body = "".join(json.dumps(row) + "\n" for row in rows.get(split, [])).encode()

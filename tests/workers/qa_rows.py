@@ -1,4 +1,4 @@
-"""Rows about the smallest environment, one question and one answer, in which a model of 80,000 weights learns something within seconds."""
+"""Rows of the smallest environment, one question and one answer, from which a model of 80,000 weights learns something within seconds."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ GIVES_UP_ONE_IN = 16
 
 
 def demonstrations() -> list[dict[str, Any]]:
-    """Right answers, but for one in sixteen that gives up."""
+    """Right answers, except for one in sixteen that gives up."""
     return [
         {"messages": [*opening(task), says(answer(task) if number % GIVES_UP_ONE_IN else GIVES_UP)]}
         for number, task in enumerate(tasks(QUESTIONS))
@@ -21,7 +21,7 @@ def demonstrations() -> list[dict[str, Any]]:
 
 
 def preferences() -> list[dict[str, Any]]:
-    """Of annotators who would rather be told nothing."""
+    """Preferences of annotators for giving up over wrong answers."""
     return [
         {"prompt": opening(task), "chosen": [says(GIVES_UP)], "rejected": [says(answer(task))]} for task in tasks(PAIRS)
     ]

@@ -1,4 +1,4 @@
-"""A model behind HTTP that takes over runs of the office, for tests."""
+"""A model behind HTTP that takes over trajectories of the office environment."""
 
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from trainer.environments.office import Office
 
 @contextmanager
 def served_model() -> Iterator[Server]:
-    """Says one thing, then another, in turn: at most two different actions, however many are sampled."""
+    """Alternates between two replies: at most two different actions, however many are sampled."""
     running = Server()
     answers = ["It is done.", "It cannot be done."]
     running.reply = lambda body: (
@@ -41,7 +41,7 @@ def policy_on(server: Server, *, of: Workspace) -> Policy:
 
 
 def office_run(*, of: Workspace) -> Trajectory:
-    """What the careless script did at the first task of the office, stored as an import would store it."""
+    """A rollout of the careless script at the first task of the office, stored as an import would store it."""
     [task] = islice(Office.tasks(levels=("L1",), split="train", seed=3), 1)
     with ThreadPoolExecutor(1) as elsewhere:  # browser tests have an event loop in this thread
         run = elsewhere.submit(played, Office, task, "careless").result()

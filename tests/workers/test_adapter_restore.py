@@ -1,4 +1,4 @@
-"""Servers that have forgotten what is live on them."""
+"""Servers that have lost live adapters."""
 
 import shutil
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_only_the_replica_that_restarted_is_loaded_again(team: Team, trained: Pa
         first.asked.clear()
         assert restore_adapters() == [publication]
         assert second.adapters == loaded(team.runs, publication)
-        assert first.asked == []  # but for what it serves
+        assert first.asked == []  # except for what it serves
 
         second.adapters.clear()
         second.ignores_adapters = True

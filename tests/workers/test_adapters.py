@@ -1,4 +1,4 @@
-"""Adapters on servers: one name and one path each, and nothing is live that wasn't proven on every server."""
+"""Adapters on servers: each has a unique name and path, and is live only after verification on every server."""
 
 import json
 import shutil
@@ -65,7 +65,7 @@ def test_a_policy_that_answers_from_the_old_ones_cache_is_refused(team: Team, se
     server.mixes_up_caches = True
     refused = team.publishes(team.policy(TWO), ADAPTER, server)
     assert (refused.state, refused.canary["finding"]) == ("refused", "others_cache")
-    assert refused.canary["to_policy"] < 0.01  # the log-probabilities of a prompt show nothing
+    assert refused.canary["to_policy"] < 0.01  # log-probabilities of a prompt don't reveal it
     assert refused.canary["to_fresh"] > 0.02
     assert server.adapters == loaded(team.runs, first)
 
@@ -74,7 +74,7 @@ def test_a_wrong_adapter_is_refused_and_what_was_live_still_answers(team: Team, 
     first = team.publishes(team.policy(ONE), ADAPTER, server)
     two = team.policy(TWO)
     shutil.rmtree(team.runs / TWO / "adapter")
-    shutil.copytree(team.runs / ONE / "adapter", team.runs / TWO / "adapter")  # somebody mixed up two folders
+    shutil.copytree(team.runs / ONE / "adapter", team.runs / TWO / "adapter")  # as if somebody mixed up two folders
     refused = team.publishes(two, ADAPTER, server)
     assert (refused.state, refused.canary["finding"]) == ("refused", "other_policy")
     assert server.adapters == loaded(team.runs, first)

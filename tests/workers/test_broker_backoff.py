@@ -1,4 +1,4 @@
-"""A worker waits for its broker: what is tried here is how long, and what it says."""
+"""A worker waits for its broker: how long between attempts, and what it logs."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from workers.broker_backoff import Backoff, BackoffConsumer
 
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch):
-    """Lets time pass, in seconds."""
+    """Advances time by this many seconds."""
     clock = [0.0]
     monkeypatch.setattr(broker_backoff.time, "monotonic", lambda: clock[0])
 

@@ -1,4 +1,4 @@
-"""A policy that takes over in the middle of a run, through the real trainer."""
+"""A policy takes over in the middle of a trajectory, with the real trainer."""
 
 from uuid import UUID
 
@@ -62,7 +62,7 @@ def test_a_better_action_is_done_and_the_policy_goes_on_from_there(run):
     assert branch is not None
     assert (branch.parent_id, branch.branch_step, branch.policy_id, branch.source) == (run.pk, 1, asks.policy, "branch")
     messages = list(branch.steps.order_by("index").values_list("message", flat=True))
-    assert messages[:2] == [step.message, step.message]  # what was done before, then the better action
+    assert messages[:2] == [step.message, step.message]  # the earlier steps, then the better action
     assert messages[2]["content"] in ("It is done.", "It cannot be done.")
     assert branch.success is False
     assert corrections.branch_after(run, 1, step.message) == branch.pk

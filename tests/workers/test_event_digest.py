@@ -1,4 +1,4 @@
-"""Events of the trainer as news for the database."""
+"""Digests the trainer's events into updates for the database."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""How long a planned run will take, against what runs really took on two cores of a CPU."""
+"""Estimates of a planned run's duration, compared with measurements on two CPU cores."""
 
 import json
 from datetime import timedelta
@@ -26,13 +26,13 @@ from workers.tasks import check_plan
 pytestmark = pytest.mark.django_db
 SMALL = shape_of_scratch(ScratchConfig())
 CPU = Capacity("CPU", 16_000, on_gpu=False, tflops=2 * 0.091 * CPU_UTILIZATION)
-"""What the probe finds where the runs below were recorded: two cores, 91 · 10⁹ operations a second each."""
+"""The probe's result on the machine where the runs below were recorded: two cores, 91 · 10⁹ operations per second each."""
 
 
 def version(
     *, characters: int, rows: int, validation: int = 0, of: Workspace | None = None, pairs: bool = False
 ) -> Version:
-    """One whose chats have so many characters each; their tools have ten times as many."""
+    """A version whose chats have this many characters each; their tools have ten times as many."""
     chat = [{"role": "assistant", "content": "x" * characters}]
     row = {"prompt": [], "chosen": chat, "rejected": chat} if pairs else {"messages": chat}
     line = json.dumps({**row, "tools": [{"type": "function", "function": {"name": "y" * 10 * characters}}]}) + "\n"

@@ -1,4 +1,4 @@
-"""Processes that begin where others are: with everything loaded, and nothing of each other's."""
+"""Forked processes start with everything loaded, and without anything of each other's."""
 
 import fcntl
 import json
@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """One that loads nothing."""
+    """A server that loads nothing."""
     server = Server(ROOT, ENVIRONMENT, load=())
     yield server
     server.kill()
@@ -67,7 +67,7 @@ def test_a_killed_one_says_its_signal_and_the_server_forks_the_next(server: Serv
     assert child.poll() is None
     os.killpg(child.pid, signal.SIGKILL)
     assert child.wait(30) == -signal.SIGKILL
-    child.send_signal(signal.SIGTERM)  # to nobody
+    child.send_signal(signal.SIGTERM)  # reaches no process
     assert fork(server, tmp_path / "2").wait(30) == 7
 
 
@@ -75,7 +75,7 @@ def test_what_it_inherits_is_locked_for_as_long_as_it_lives(server: Server, tmp_
     with (tmp_path / "lock").open("w") as lock, (tmp_path / "lock").open("w") as another:
         fcntl.flock(lock, fcntl.LOCK_EX)
         child = fork(server, tmp_path / "1", "sleep", inherit=lock.fileno())
-        later = fork(server, tmp_path / "2", "sleep")  # inherits nothing of the first
+        later = fork(server, tmp_path / "2", "sleep")  # inherits nothing from the first
         lock.close()
         said(tmp_path / "1")
         with pytest.raises(BlockingIOError):

@@ -1,4 +1,4 @@
-"""From an episode in the trainer, step by step, to those who follow it."""
+"""An episode in the trainer is followed step by step by viewers."""
 
 import asyncio
 from pathlib import Path

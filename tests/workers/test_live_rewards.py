@@ -1,4 +1,4 @@
-"""Learned rewards on the running product: everything is launched over REST, by the ids of policies that earlier runs made."""
+"""Learned rewards on the running product: everything is launched over REST, with the ids of policies made by earlier runs."""
 
 import json
 import re
@@ -29,7 +29,7 @@ ONLINE = {
 
 
 class Launcher:
-    """A researcher who uses nothing but REST."""
+    """A researcher who only uses REST."""
 
     def __init__(self, stack: LiveStack) -> None:
         self.member = factories.member(Role.RESEARCHER)
@@ -49,7 +49,7 @@ class Launcher:
         return dict(run)
 
     def learn(self, algorithm: str, rows: list[dict[str, Any]], row_type: str, steps: int, **asked: Any) -> str:
-        """The policy that a run on these rows made, by its id."""
+        """Train on these rows; returns the id of the resulting policy."""
         version = freeze({"train": rows}, of=self.workspace, row_type=row_type)
         optimizer = {"learning_rate": 0.003 if algorithm == "sft" else 0.001, "batch_size": 16, "max_steps": steps}
         run = self.run(
@@ -60,7 +60,7 @@ class Launcher:
         return str(run["result"])
 
     def base(self, *, steps: int = 120) -> str:
-        """A policy that answers a third of the questions rightly, and gives up now and then."""
+        """A policy that answers a third of the questions correctly, and sometimes gives up."""
         config = {"model": {"scratch": qa_rows.TINY}}
         return self.learn("sft", qa_rows.demonstrations(), "demonstrations", steps, config=config)
 
@@ -152,7 +152,7 @@ def rollouts_of(run: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class JudgeServer:
-    """An OpenAI-like server that grades by length, and remembers what it was asked."""
+    """An OpenAI-like server that grades by length and stores the requests."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []

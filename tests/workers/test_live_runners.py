@@ -41,7 +41,7 @@ def client(live_stack: LiveStack, researcher: Membership) -> Iterator[Client]:
 
 
 def talk(episode: Episode) -> dict[str, Any]:
-    """Two turns and a sub-agent's single one; capital letters are worth something."""
+    """Two turns, and a single one of a sub-agent; capital letters are rewarded."""
     library = OpenAI(base_url=episode.base_url, api_key=episode.api_key, max_retries=0)
     messages: list[Any] = [{"role": "user", "content": episode.task["instruction"]}]
     said = ""
@@ -99,7 +99,7 @@ def test_agents_elsewhere_are_trained_though_one_vanishes_and_one_breaks(
 ) -> None:
     run = launched(client, researcher, tmp_path, lease_seconds=10)
     lost = None
-    while lost is None:  # leased and never heard of again
+    while lost is None:  # leased and never reported
         lost = client.episodes.lease(runner="vanished", environment="talk")
         time.sleep(0.2)
     broke: list[str] = []
@@ -137,5 +137,5 @@ def test_agents_elsewhere_are_trained_though_one_vanishes_and_one_breaks(
         assert rollout.info["reward_parts"] == {"outcome": pytest.approx(rollout.outcome.reward)}
         assert all("token_ids" in step.info and "seam" not in step.info for step in rollout.steps)
     told = [line.event.values for line in events_of(folder_of(run.pk).path) if isinstance(line.event, Metrics)]
-    # The sub-agent's are learned from as well.
+    # The sub-agent's calls are learned from as well.
     assert [values["chats"] for values in told if "chats" in values] == [2, 2]

@@ -1,4 +1,4 @@
-"""Runs on the running product: a real Celery worker, a real child. Each way to die is tried on the living thing."""
+"""Runs on the running product, with a real Celery worker and child process. Each way to die is really tried."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Workers ask the database whose a model is before they load it, whatever a row or a run.json says."""
+"""Workers check the owner of a model in the database before loading it, whatever a row or a run.json says."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def theirs(settings) -> Policy:
 
 @pytest.fixture(params=["the policy itself", "its folder"])
 def planted(request, theirs: Policy, settings):
-    """A workspace, and what somebody planted for it: a row that names another workspace's policy, or its folder."""
+    """A workspace with a forged row: it names another workspace's policy, or its folder."""
     workspace = factories.workspace()
     if request.param == "the policy itself":
         return workspace, theirs

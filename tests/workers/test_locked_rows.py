@@ -1,4 +1,4 @@
-"""A suspended worker or a long deletion may hold a row for hours; what all workspaces wait for doesn't wait for it."""
+"""A suspended worker or a long deletion may hold a row for hours; work on all workspaces doesn't wait for it."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ TIMEOUT = 30.0
 
 
 def while_locked(row: Model, act: Callable[[], Any]) -> Any:
-    """What `act` returns in a connection of its own while another one holds the row."""
+    """The result of `act` in a separate connection while another one holds the row."""
 
     def acting() -> Any:
         try:
@@ -77,7 +77,7 @@ def test_a_queue_that_is_held_keeps_no_other_from_being_closed(monkeypatch: pyte
 
 
 def elsewhere(act: Callable[[], None]) -> None:
-    """As another worker."""
+    """Run `act` in a thread with its own connection, like another worker."""
 
     def acting() -> None:
         try:

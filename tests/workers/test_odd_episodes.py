@@ -1,4 +1,4 @@
-"""What the worker tells a trainer of the episodes that others played."""
+"""What the worker reports to a trainer about episodes that others played."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each way to end is told apart, with something to do about it."""
+"""Ways for a run to end are distinguished, each with advice."""
 
 import pytest
 

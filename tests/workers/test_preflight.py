@@ -1,4 +1,4 @@
-"""What is known before a run starts: the model's size, the memory, the refusals."""
+"""What is known before a run starts: the model's size, the memory, and refusals."""
 
 import json
 import struct
@@ -33,7 +33,7 @@ def model_roots(settings, tmp_path: Path) -> None:
 
 
 def a_model(folder: Path, parameters: int = 600_000_000) -> Path:
-    """config.json and the header of a weights file: all that is read before a run."""
+    """config.json and the header of a weights file, which is all that is read before a run."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(SHAPE))
     header = {"__metadata__": {}, "w": {"dtype": "BF16", "shape": [1000, parameters // 1000], "data_offsets": [0, 0]}}
@@ -75,7 +75,7 @@ def test_a_folder_without_a_readable_model_is_named(tmp_path: Path, spoil, words
 def test_full_dpo_takes_weights_gradients_adam_and_a_reference(tmp_path: Path):
     facts = shape_of_folder(a_model(tmp_path / "model"))
     needs = estimate(dpo(), facts, row_tokens=1, has_bf16=False)
-    # 600 M × (4 weights + 12 gradient and Adam + 4 reference) = 12,000 MB; a token each for 16 sequences is next to nothing.
+    # 600 M × (4 weights + 12 gradient and Adam + 4 reference) = 12,000 MB; one token each for 16 sequences is negligible.
     assert 12_900 <= needs.memory_mb < 13_000
     lora = estimate(dpo(lora={"rank": 16}), facts, row_tokens=1, has_bf16=True)
     assert lora.memory_mb < 2_500  # 600 M × 2 bytes, and adapters
@@ -104,7 +104,7 @@ def test_longer_rows_and_larger_batches_take_more_and_recomputing_less(tmp_path:
 
 
 def test_the_size_of_a_model_from_scratch_is_what_the_trainer_counts():
-    assert shape_of_scratch(ScratchConfig(vocabulary=600)).parameters == 706_176 - 1_152  # the norms
+    assert shape_of_scratch(ScratchConfig(vocabulary=600)).parameters == 706_176 - 1_152  # except the norms
 
 
 def test_the_time_is_that_of_the_passes_over_the_rows(tmp_path: Path):

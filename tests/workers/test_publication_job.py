@@ -1,4 +1,4 @@
-"""Publishing: who does it, once, and what leaves as a folder."""
+"""Publishing: which worker does it, only once, and publishing as a folder."""
 
 import errno
 import hashlib
@@ -57,7 +57,7 @@ def test_a_publication_is_done_by_one_worker_and_taken_from_one_that_vanished(te
     Publication.objects.filter(pk=publication.pk).update(leased_until="2020-01-01T00:00Z")
     assert lifecycle.recover(PUBLICATIONS) == [publication]
     publish_task(str(publication.pk))
-    publish_task(str(publication.pk))  # told twice
+    publish_task(str(publication.pk))  # delivered twice
     publication.refresh_from_db()
     assert (publication.state, publication.attempt) == ("live", 2)
     with pytest.raises(Superseded):
@@ -81,7 +81,7 @@ def test_a_worker_that_was_presumed_dead_takes_nothing_from_what_is_live(
     first, own = claimed(publication), policy_export._write_export
 
     def suspended(*arguments: Any) -> None:
-        """The others go on while this worker stands still."""
+        """Other workers continue while this one is suspended."""
         own(*arguments)
         monkeypatch.setattr(policy_export, "_write_export", own)
         Publication.objects.filter(pk=publication.pk).update(leased_until="2020-01-01T00:00Z")

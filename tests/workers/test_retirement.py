@@ -1,4 +1,4 @@
-"""What has ended leaves its servers: not before the last who began with it are done, and whoever was killed when."""
+"""Ended publications are removed from their servers, but only after their last requests, whoever was killed at which point."""
 
 import json
 import os
@@ -33,7 +33,7 @@ ADAPTER = Publication.Way.ADAPTER
 
 
 def over(publication: Publication) -> None:
-    """The grace of a replaced publication."""
+    """Ends the grace period of a replaced publication."""
     Publication.objects.filter(pk=publication.pk).update(ended_at=now() - retirement.GRACE_PERIOD)
 
 
@@ -45,7 +45,7 @@ def test_what_was_replaced_is_unloaded_after_its_grace(team: Team, server: VllmL
     over(first)
     assert (retire_all(), server.adapters) == ([first.served_name], loaded(team.runs, second))
     assert [path.name for path in (team.runs / "served" / "adapters").iterdir()] == [second.served_name]
-    assert retire_all() == []  # told twice
+    assert retire_all() == []  # a second call has nothing to do
 
 
 @pytest.mark.django_db
@@ -121,7 +121,7 @@ STAGES: dict[str, Callable[[Publication, Publication], Callable[[str, dict[str, 
     "asking the new policy": lambda old, new: answering(served_name=new.served_name, echo=False),
     "proving": lambda old, new: answering(served_name=new.served_name, echo=True),
 }
-"""At which request the worker is killed. The server has done what it was asked to, and the answer reaches nobody."""
+"""The request at which the worker is killed. The server has executed it, but nobody receives the response."""
 
 
 @pytest.mark.django_db(transaction=True)
@@ -134,7 +134,7 @@ def test_a_publication_whose_worker_is_killed_is_done_by_the_next_or_leaves_noth
     kill_at(stage, old, new, server, stack_paths)
     new.refresh_from_db()
     assert new.state == "working"
-    assert server.adapters.items() >= loaded(team.runs, old).items()  # which goes on answering
+    assert server.adapters.items() >= loaded(team.runs, old).items()  # which is still served
     assert Publication.objects.live().get() == old
 
     Publication.objects.filter(pk=new.pk).update(leased_until="2020-01-01T00:00Z")
@@ -145,7 +145,7 @@ def test_a_publication_whose_worker_is_killed_is_done_by_the_next_or_leaves_noth
         retire_all()
         assert server.adapters == loaded(team.runs, new)
     else:
-        others = {"state": "working", "losses": 2, "leased_until": "2020-01-01T00:00Z"}  # who died likewise
+        others = {"state": "working", "losses": 2, "leased_until": "2020-01-01T00:00Z"}  # which died as well
         Publication.objects.filter(pk=new.pk).update(**others)
         lifecycle.recover(PUBLICATIONS)
         retire_all()
@@ -156,7 +156,7 @@ def test_a_publication_whose_worker_is_killed_is_done_by_the_next_or_leaves_noth
 
 
 def kill_at(stage: str, old: Publication, new: Publication, server: VllmLike, stack_paths: StackPaths) -> None:
-    """Have a process of its own publish `new`, and kill it there."""
+    """Publish `new` in a separate process, and kill it at that stage."""
     database = {"DATABASE_URL": stack_paths.database_url_for(connection.settings_dict["NAME"])}
     folders = {"RUNS_DIR": str(settings.RUNS_DIR), "DJANGO_SETTINGS_MODULE": "apps.settings"}
     command = [sys.executable, "-c", WORKER, str(new.pk)]

@@ -1,4 +1,4 @@
-"""How long a run will play rollouts: from earlier runs, from arithmetic, or unknown for a reason."""
+"""Estimates of a run's rollout time: from earlier runs, computed, or unknown for a stated reason."""
 
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def test_what_an_earlier_run_was_not_allowed_widens_the_range():
     assert scaled(Range(4.0, 6.0), 2.0, 0.5) == (2.0, 12.0)
     same = grpo(held_out=0)
     longer = grpo(held_out=0, budget={"steps": 24})
-    assert from_paces(longer, [pace()])[:2] == (80.0, 240.0)  # a policy need not use the turns it may
+    assert from_paces(longer, [pace()])[:2] == (80.0, 240.0)  # a policy may use fewer turns than allowed
     assert from_paces(longer, [pace()]).basis.endswith("6.0 s with other numbers of rollouts or tokens")
     assert from_paces(same, [pace(rollouts=64)])[:2] == (40.0, 120.0)  # half the rollouts: half the time, or all of it
 
@@ -84,7 +84,7 @@ def test_without_earlier_runs_it_is_arithmetic_on_the_budget():
 
 
 def practiced(of: Policy, *, seconds: float = 5.0, **fields: object) -> Run:
-    """A run of twelve steps that each took so long, nine tenths of it to play."""
+    """A run of twelve steps that took this long each, nine tenths of it for rollouts."""
     small = Policy(settings={"parameters": 1_000_000})
     config = preset_config(preset="quick", algorithm="grpo", method="full", base=small).to_json()
     given = {"algorithm": "grpo", "step": 12, "parameters": 600_000_000, "device": "cpu", "config": config, **fields}
@@ -96,13 +96,13 @@ def practiced(of: Policy, *, seconds: float = 5.0, **fields: object) -> Run:
 
 @pytest.fixture
 def base(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Policy:
-    """A model of 600 million weights, in a place whose workers have a CPU."""
+    """A model of 600 million weights, for workers with a CPU."""
     monkeypatch.setattr(preflight, "largest_capacity", lambda: CPU)
     return factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
 
 
 def answered(base: Policy, algorithm: str = "grpo"):
-    base.settings = {"parameters": 1_000_000}  # only picks the preset's batch
+    base.settings = {"parameters": 1_000_000}  # only affects the preset's batch size
     plan = a_plan(
         workspace=base.workspace,
         base=base,
@@ -137,7 +137,7 @@ def test_a_plan_is_timed_by_what_the_workspace_has_seen(base: Policy, algorithm:
 )
 def test_runs_that_were_unlike_it_tell_nothing(base: Policy, other: dict):
     practiced(base, **other)
-    practiced(factories.policy(kind=Policy.Kind.MODEL))  # somebody else's
+    practiced(factories.policy(kind=Policy.Kind.MODEL))  # of another workspace
     assert answered(base).time_words.startswith("calculated")
 
 

@@ -1,4 +1,4 @@
-"""Rollouts through the real trainer: what it plays arrives as trajectories, once."""
+"""Rollouts with the real trainer: results are stored as trajectories, once."""
 
 import io
 import json
@@ -82,7 +82,7 @@ def test_a_batch_hands_itself_back_for_somebody_at_the_desk_and_goes_on_later(mo
         asked_to_stop.set()
 
     def reply(body: dict[str, Any]) -> tuple[int, Any]:
-        if len(server.requests) > 2:  # so that the child can't be done before it's asked
+        if len(server.requests) > 2:  # so that the child can't finish before it's asked to stop
             asked_to_stop.wait(timeout=30)
         return 200, looks_up_then_stops(body)
 
@@ -137,7 +137,7 @@ def test_what_the_database_took_before_it_went_away_is_not_mistaken_for_all_that
 
     def shaky(*given: Any, **more: Any) -> int:
         told.append(store(*given, **more))
-        if len(told) == 1:  # committed, but nobody heard of it; the trainer goes on meanwhile
+        if len(told) == 1:  # committed, but the confirmation was lost; the trainer continues meanwhile
             raise OperationalError("server closed the connection unexpectedly")
         return told[-1]
 
@@ -174,7 +174,7 @@ def test_what_only_scores_cannot_act(kind: str):
 
 
 class _Growing(io.RawIOBase):
-    """A file that is written while it is read: each read finds a piece, or the end as it is then."""
+    """A file that grows while it's read: each read returns a piece, or the current end of the file."""
 
     def __init__(self, *pieces: bytes) -> None:
         self._pieces = list(pieces)

@@ -1,4 +1,4 @@
-"""The worker's part in episodes of runners: into the database and back into files, whatever an attempt before it left."""
+"""The worker's part in episodes of runners: storing them in the database and returning results to files, whatever an earlier attempt left."""
 
 from __future__ import annotations
 

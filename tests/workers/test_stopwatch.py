@@ -1,4 +1,4 @@
-"""The pace of runs, against what was recorded of real ones on two cores of a CPU."""
+"""The pace of runs, compared with measurements of real ones on two CPU cores."""
 
 import pytest
 
@@ -9,12 +9,12 @@ GRPO = (
     "E0 18.3, 1 56.8, 2 84.1, 3 112.3, 4 170.9, 5 199.5, E5 225.3, 6 299.8, 7 371.3, 8 405.7, 9 435.5, 10 492.9, E10 520.0, 11 551.1, 12 600.0, "
     "13 632.2, 14 670.7, 15 738.7, E15 767.0, 16 814.8, 17 868.0, 18 938.3, 19 973.1, 20 1028.1, E20 1049.3"
 )
-"""GRPO from a small model, evaluated every five steps: seconds since it started; E is the end of an evaluation after that step."""
+"""GRPO from a small model, evaluated every five steps: seconds since the start; E is the end of the evaluation after that step."""
 SFT = (
     "40 13.1, 80 27.7, 120 40.3, 160 52.8, 200 65.2, 240 77.3, 280 90.1, 320 103.1, 360 116.2, 400 128.7, 440 141.0, 480 153.2, 520 166.0, 560 178.8, "
     "600 190.7, 640 203.1, 680 215.4, 720 227.1, 760 239.7, 800 251.7"
 )
-"""800 steps of the demo's first model, every fortieth."""
+"""800 steps of the demo's first model, at every fortieth step."""
 
 
 def events(recorded: str) -> list[StampedEvent]:
@@ -28,7 +28,7 @@ def events(recorded: str) -> list[StampedEvent]:
 
 
 def left_at(step: int, recorded: str, *, total: int, every: int | None) -> tuple[float, float]:
-    """What was thought to be left after a step, and what really was."""
+    """The estimated and the actual remaining time after a step."""
     said = events(recorded)
     place = next(i for i, each in enumerate(said) if each.event == Progress(step, 0))
     if isinstance(said[place + 1].event, Metrics):

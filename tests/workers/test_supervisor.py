@@ -1,5 +1,5 @@
-"""What the worker does around a child that hangs, will not stop, or is no longer its own. The child here only sleeps or resists:
-what the real one does is tried in test_training.py and test_live_runs.py.
+"""How the worker handles a child that hangs, refuses to stop, or no longer belongs to it. The child here only sleeps or resists;
+the real one is tested in test_training_job.py and test_live_runs.py.
 """
 
 import errno
@@ -35,7 +35,7 @@ RESIST = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); pr
 
 @pytest.fixture
 def child(settings, monkeypatch: pytest.MonkeyPatch):
-    """Makes every run's child execute these lines of Python."""
+    """Makes every run's child process execute these lines of Python."""
     monkeypatch.setattr(TrainingJob, "prepare", lambda job: job.folder.path.mkdir(parents=True, exist_ok=True))
 
     def become(code: str) -> None:
@@ -171,7 +171,7 @@ def test_a_child_that_is_killed_alone_is_started_again_and_given_up_after_three_
     run_job(RUNS, str(run.pk), TrainingJob)
     run.refresh_from_db()
     assert (run.state, run.attempt, run.losses) == ("failed", 3, 3)
-    assert run.failure["category"] in ("killed", "out_of_memory")  # the kernel may have ended something else meanwhile
+    assert run.failure["category"] in ("killed", "out_of_memory")  # the kernel may have killed something else meanwhile
     assert "started 3 times in a row and got no further than the beginning" in run.failure["message"]
     assert "batch size" in run.failure["advice"]
     assert [event.kind for event in run.events.order_by("pk")] == ["taken", "lost", "taken", "lost", "taken", "failed"]
@@ -220,7 +220,7 @@ def test_a_disk_without_space_is_a_failure_with_advice(child, monkeypatch):
 
 
 def test_a_disk_that_was_full_when_the_child_ended_is_named_though_the_database_had_no_space_either(child, monkeypatch):
-    child("raise SystemExit(1)")  # no word in its log: there was no space for one
+    child("raise SystemExit(1)")  # its log is empty, since there was no space for it
     free, handle_events, wait, refusals, ended = [0], TrainingJob.handle_events, TrainerProcess.wait, [1, 2, 3], []
 
     def noted(process: TrainerProcess, seconds: float) -> int | None:
@@ -233,7 +233,7 @@ def test_a_disk_that_was_full_when_the_child_ended_is_named_though_the_database_
             return handle_events(job, *events)
         if ended:
             refusals.pop()
-            free[0] = 0 if refusals else 10**9  # somebody frees space, and the database answers again
+            free[0] = 0 if refusals else 10**9  # space is freed, and the database responds again
         raise OperationalError("could not extend file: No space left on device")
 
     monkeypatch.setattr(RunFolder, "free_bytes", lambda _: free[0])

@@ -1,4 +1,4 @@
-"""Runs through the real trainer, from a claimed row to a new policy."""
+"""Runs with the real trainer, from a claimed row to a new policy."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def version(pairs: list[dict]) -> Version:
 
 
 def sft(version: Version, **config: object) -> Run:
-    """Four steps of fine-tuning of a model from scratch."""
+    """Four steps of fine-tuning a model from scratch."""
     return Run.objects.create(
         workspace=version.workspace,
         name="sft",
@@ -58,7 +58,7 @@ def work_on(run: Run) -> Run:
 
 @pytest.fixture(scope="module")
 def a_model(tmp_path_factory: pytest.TempPathFactory, pairs: list[dict]) -> Path:
-    """Weights to begin from, trained once for this file."""
+    """Weights of a base model, trained once for this file."""
     from tests.trainer.runs import run_here
 
     folder = tmp_path_factory.mktemp("base")
@@ -199,7 +199,7 @@ def test_a_child_that_exceeds_its_address_space_ran_out_of_memory(
     version: Version, settings, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(preflight, "local_capacity", lambda: Capacity("CPU", 64_000, on_gpu=False))  # so that it starts
-    settings.TRAINER_MEMORY_MB = 600  # importing torch alone maps more
+    settings.TRAINER_MEMORY_MB = 600  # importing torch alone maps more than this
     run = work_on(sft(version))
     assert (run.state, run.failure["category"]) == ("failed", "out_of_memory"), run.failure
     assert "batch" in run.failure["advice"]

@@ -1,4 +1,4 @@
-"""Whole models: a server restarts with one, proves it, and goes back where it can't."""
+"""Whole models: a server restarts with one, which is verified; otherwise the previous one is restored."""
 
 import shutil
 import subprocess
@@ -39,7 +39,7 @@ server.http.serve_forever()
 
 @pytest.fixture
 def kept(team: Team, trained: Path, tmp_path: Path, free_port: int, settings, monkeypatch) -> Iterator[Endpoint]:
-    """A server of its own under a real keeper, with the base."""
+    """A separate server with the base, under a real keeper."""
     monkeypatch.setattr(whole_models, "POLL_SECONDS", 0.2)
     settings.SERVER_START_SECONDS = 60
     script = tmp_path / "server.py"
@@ -93,7 +93,7 @@ def test_what_a_killed_worker_pointed_the_server_at_is_not_what_it_goes_back_to(
         publish(first)
     monkeypatch.setattr(whole_models, "_wait_for", lambda *_: None)
     Publication.objects.filter(pk=new.pk).update(state="waiting")
-    assert done(new).state == "failed"  # the server knows nothing of it
+    assert done(new).state == "failed"  # the server is unaffected
     assert keeper.requested_model(pointer_of(server.url), default="") == (
         str(team.runs / ONE / "model"),
         old.served_name,
@@ -112,7 +112,7 @@ def test_a_server_that_killed_workers_left_pointed_elsewhere_is_pointed_back(
         str(team.runs / TWO / "model"),
         new.served_name,
     )
-    assert reset_abandoned_pointers() == []  # another worker may still take it
+    assert reset_abandoned_pointers() == []  # another worker may still take it over
     Publication.objects.filter(pk=new.pk).update(losses=2, leased_until="2020-01-01T00:00Z")
     lifecycle.recover(PUBLICATIONS)
     assert reset_abandoned_pointers() == [server.url]
@@ -120,7 +120,7 @@ def test_a_server_that_killed_workers_left_pointed_elsewhere_is_pointed_back(
         str(team.runs / ONE / "model"),
         old.served_name,
     )
-    assert reset_abandoned_pointers() == []  # told twice
+    assert reset_abandoned_pointers() == []  # a second call has nothing to do
 
 
 def _killed(*_: object) -> None:
@@ -146,6 +146,6 @@ def test_replicas_restart_one_after_the_other_and_all_go_back(
         assert (failed.state, waited) == (
             "failed",
             [first.url],
-        )  # neither restarts here, so the first one has no such model
+        )  # neither server restarts here, so the first one doesn't have this model
         assert not pointer_of(first.url).exists()
         assert not pointer_of(second.url).exists()

@@ -1,4 +1,4 @@
-"""Two policies that tests publish, really trained, as small as can be."""
+"""Two policies for publishing tests, really trained but as small as possible."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from trainer.failures import ExitCode
 
 
 def train_two(home: Path) -> Path:
-    """`base`, two runs with LoRA that began from it, `one` and `two`, and `stranger`, a base of another making."""
+    """`base`; two LoRA runs that started from it, `one` and `two`; and `stranger`, an unrelated base."""
     save_policy(home / "base")
     save_policy(home / "stranger", seed=9)
     rows = preference_rows(16)

@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks the part of vLLM's protocol that publishing uses, on real tiny models. It can misbehave."""
+"""A real HTTP server with the part of vLLM's protocol that publishing uses, on real tiny models. It can misbehave."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ def weights(base: str, adapter: str) -> Any:
 
 @cache
 def likeliest(base: str, adapter: str, prompt: tuple[int, ...]) -> dict[str, float]:
-    """The 20 likeliest tokens after `prompt`, as vLLM spells them."""
+    """The 20 most likely tokens after `prompt`, in vLLM's format."""
     with torch.inference_mode():
         logits = weights(base, adapter)(input_ids=torch.tensor([prompt])).logits[0, -1].float()
     top = logits.log_softmax(-1).topk(20)
@@ -32,21 +32,21 @@ def likeliest(base: str, adapter: str, prompt: tuple[int, ...]) -> dict[str, flo
 
 
 class VllmLike:
-    """Serves `base`, and adapters as they are loaded. Where `ignores_adapters` is set their names answer with the base's numbers."""
+    """Serves `base`, and adapters as they are loaded. If `ignores_adapters` is set, requests for adapters are answered by the base."""
 
     def __init__(self, base: Path, *, name: str = "base") -> None:
         self.base, self.base_name = str(base), name
         self.adapters: dict[str, str] = {}
         self.ignores_adapters = False
         self.mixes_up_caches = False
-        """Whoever is asked a prompt that another model was asked before answers as that one did, unless the prompt is salted."""
+        """A prompt that another model was asked before gets that model's answer, unless the prompt is salted."""
         self.forgets = False
-        """What is loaded is not served: what a crash between two requests looks like."""
+        """Loaded adapters aren't served, as after a crash between two requests."""
         self.before_answering: Callable[[str, dict[str, Any]], None] = lambda path, body: None
-        """Called with each request, once it was done."""
+        """Called with each request after it was executed."""
         self.cached: dict[tuple[int, ...], str] = {}
         self.asked: list[tuple[str, dict[str, Any]]] = []
-        """Paths and bodies."""
+        """Paths and bodies of the requests."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -64,7 +64,7 @@ class VllmLike:
                 encoded = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(encoded)))
-                with suppress(ConnectionError):  # whoever asked was killed
+                with suppress(ConnectionError):  # if the client was killed
                     self.end_headers()
                     self.wfile.write(encoded)
 

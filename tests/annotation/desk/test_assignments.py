@@ -237,7 +237,7 @@ def test_twenty_people_at_sixty_items_of_overlap_three_lose_nothing_and_judge_no
     with ThreadPoolExecutor(len(people)) as threads:
         done = sum(threads.map(work, people))
 
-    # Annotators who found nothing while others held places come back for the places that were freed.
+    # Annotators who found nothing while others held slots come back for the slots that were freed.
     Desk.objects.update(swept_at=None)
     for person in people:
         while assignment := next_assignment(queue=queue, annotator=person):

@@ -131,7 +131,7 @@ def test_no_count_that_people_see_gives_a_gold_item_away(workspace, monkeypatch,
 
 
 def told(queue: Queue, member: Membership) -> tuple[int, int]:
-    """The counts on the desk; the lists show the same."""
+    """The counts shown on the desk; the lists show the same."""
     progress = desk_progress(queue, annotator_of(member))
     [row], [waiting] = queue_rows([queue], member), waiting_for(member)
     assert progress.mine == row.mine == waiting.answered_by_me == pace_of(member).judged

@@ -134,7 +134,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         second = np.where(rng.random(150) < 0.8, first, 1 - first)
         kappa = cohen(zip(first.tolist(), second.tolist(), strict=True), range(2))
         held += kappa.low <= 0.6 <= kappa.high
-    assert 0.90 <= held / 200 <= 0.99  # 0.95 within three standard errors of 200 draws
+    assert 0.90 <= held / 200 <= 0.99  # 0.95, within three standard errors for 200 draws
 
 
 def test_a_hundred_thousand_items_take_no_longer_than_their_patterns():

@@ -36,11 +36,11 @@ def test_one_is_compared_with_what_most_of_the_others_say():
     consensus = with_others(
         better(
             *((ANN, 1, 3), (BEA, 1, 1), (CAI, 1, -2)),  # Ann and Bea are for a; Cai is against what they say
-            *((ANN, 2, 1), (BEA, 2, -1)),  # each differs from the only other one
+            *((ANN, 2, 1), (BEA, 2, -1)),  # each differs from the only other judgment
             (ANN, 3, 2),  # nobody else
         )
     )
-    # On item 1 the others of Ann (Bea, Cai) are divided, and so are Bea's; both others of Cai are against Cai.
+    # On item 1, Ann's others (Bea, Cai) disagree, and so do Bea's; both of Cai's others contradict Cai.
     assert consensus == {ANN: (0, 1), BEA: (0, 1), CAI: (0, 1)}
 
 
@@ -91,7 +91,7 @@ def test_a_long_pause_begins_another_sitting():
 
 def test_agreement_over_time_is_in_the_order_in_which_items_were_finished():
     values, done = [], []
-    for item in range(60):  # the first 30 items by date are agreed upon; of the others every second one
+    for item in range(60):  # full agreement on the first 30 items by date, then on every second one
         agreed = item < 30 or item % 2
         values += [
             (ANN, item, 2 if item % 3 else -2),

@@ -129,7 +129,7 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
                 skip(assignment=assignment)
                 continue
             if fate < 0.1:
-                lapse(assignment)  # leaves; the place is freed for those who find nothing else
+                lapse(assignment)  # leaves; the slot is freed for those who find nothing else
                 continue
             record(assignment=assignment, answer=Choice(chance.randint(-3, 3)))
             if fate > 0.95:
@@ -169,7 +169,7 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
     ids=["raising", "drawing gold"],
 )
 def test_a_change_to_the_queue_waits_for_who_is_taking_an_item_and_lets_them_finish(change):
-    """The item is already locked when the assignment, which refers to the queue, is stored: neither may wait for the other."""
+    """The item is already locked when the assignment, which refers to the queue, is stored, so neither may wait for the other."""
     queue = builders.queue(steps=0)
     annotator = builders.rule(of=queue.workspace)
 

@@ -42,7 +42,7 @@ def address(queue: Queue) -> str:
 
 
 def asking(asks: Any, *questions: dict[str, Any] | Question) -> dict[str, Any]:
-    """Form data with these questions instead of those in `asks`, with which the form was opened."""
+    """Form data with these questions instead of those in `asks`, which the form was opened with."""
     asked = [question.to_json() if isinstance(question, Question) else question for question in questions]
     return {**SETTINGS, "questions": json.dumps(asked), "questions_seen": version_of(asks)}
 

@@ -1,4 +1,4 @@
-"""All splits in one archive, and step labels as TRL's stepwise columns."""
+"""All splits in one archive, and step labels in TRL's stepwise columns."""
 
 import hashlib
 import io
@@ -48,7 +48,7 @@ def test_step_labels_come_with_the_columns_of_trl(member: Membership, inspected:
     file.write_bytes(body(Client().get(address, headers=bearer)))
     rows = load_dataset("json", data_files=str(file), split="train")
     assert set(rows.column_names) == {"prompt", "completions", "labels"}
-    assert sorted(rows["labels"]) == [[True, True, False], [True, True, True, True]]  # the last was only filled in
+    assert sorted(rows["labels"]) == [[True, True, False], [True, True, True, True]]  # the last label was filled in
     assert json.loads(rows[0]["completions"][0])["name"] == "look"
     other = freeze(member, inspected, row_type="demonstrations")
     refused = Client().get(f"/api/v1/datasets/{other.dataset_id}/versions/1/rows?format=stepwise", headers=bearer)

@@ -1,4 +1,4 @@
-"""Downloads over real HTTP: whole, in ranges, compressed, and not at all when the client has the file."""
+"""Downloads over real HTTP: whole, in ranges, compressed, and not at all if the client has the file."""
 
 import hashlib
 import time
@@ -22,7 +22,7 @@ def member(transactional_db: None) -> Membership:
 
 @pytest.fixture
 def version(live_stack: LiveStack, member: Membership) -> Version:
-    """Frozen by the live worker."""
+    """A version frozen by the live worker."""
     queue = factories.queue(of=member.workspace)
     for strength in (1, 2, 3, -1):
         factories.preference(strength, on=factories.item(of=queue))
@@ -51,7 +51,7 @@ def get(live_stack: LiveStack, member: Membership, version: Version) -> Any:
 
 
 def test_a_download_in_every_way(get: Any, version: Version) -> None:
-    """One test: the live stack is expensive."""
+    """A single test, since the live stack is expensive."""
     facts = version.files["jsonl"]["train"]
 
     whole = get()
@@ -88,7 +88,7 @@ def test_a_download_in_every_way(get: Any, version: Version) -> None:
     assert zipped.headers["Content-Encoding"] == "gzip"
     assert zipped.headers["ETag"] == f'"{facts["sha256"]}-gzip"'
     assert zipped.content == whole.content
-    assert "Content-Length" not in get("HEAD", Accept_Encoding="gzip").headers  # nobody knows it yet
+    assert "Content-Length" not in get("HEAD", Accept_Encoding="gzip").headers  # unknown in advance
     assert get(If_None_Match=zipped.headers["ETag"]).status_code == 304
 
     parquet = get(query="?format=parquet")

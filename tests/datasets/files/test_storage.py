@@ -1,4 +1,4 @@
-"""The files of a version: each attempt has its own, and only those of the one that finished stay."""
+"""The files of a version: each attempt has its own, and only those of the successful attempt remain."""
 
 from time import sleep
 
@@ -31,7 +31,7 @@ def files_of_attempt(attempt: int) -> set[str]:
 def test_a_killed_attempt_leaves_nothing_behind(
     dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attempt dies after it recorded sources and stored files, just before the version became final."""
+    """The attempt dies after recording its sources and storing files, just before the version becomes final."""
     for _ in range(3):
         factories.preference(2, on=factories.item(of=queue))
     undisturbed = request(dataset, member, queue)
@@ -52,7 +52,7 @@ def test_a_killed_attempt_leaves_nothing_behind(
             freezing.freeze(version.pk)
     version.refresh_from_db()
     assert version.state == Version.State.FREEZING
-    Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # a minute later
+    Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # as a minute later
 
     assert freezing.freeze(version.pk)
     version.refresh_from_db()
@@ -71,7 +71,7 @@ def test_an_attempt_that_was_overtaken_leaves_the_files_of_the_next_alone(
 
     def overtaken(storage: FileSystemStorage, name: str, content: object) -> str:
         if name.endswith("/train-1.parquet"):
-            Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # a minute later
+            Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # as a minute later
             assert freezing.freeze(version.pk)
         return save(storage, name, content)
 
@@ -95,7 +95,7 @@ def test_a_slow_storage_keeps_its_lease(
     save = FileSystemStorage.save
 
     def slowly(storage: FileSystemStorage, name: str, content: object) -> str:
-        sleep(0.5)  # six files take longer than the lease
+        sleep(0.5)  # storing six files takes longer than the lease
         assert not freezing.freeze(version.pk)
         return save(storage, name, content)
 

@@ -1,4 +1,4 @@
-"""The spelling of messages and tools in rows."""
+"""The encoding of messages and tools in rows."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""How two runs become a row: the prompt they share, and what differs."""
+"""Two trajectories become a row: the prompt that they share, and what differs."""
 
 import json
 from typing import Any
@@ -70,7 +70,11 @@ def test_ids_of_calls_part_no_runs() -> None:
     one = [turn([user("go")], called("c1", "Emma")), turn([answered("c1", "none")], called("c2", "Ulysses"))]
     other = [turn([user("go")], called("x7", "Emma")), turn([answered("x7", "none")], assistant("It is not there."))]
     row = sides(one, other)
-    assert [json.loads(message).get("tool_call_id") for message in row.prompt] == [None, None, "c1"]  # the chosen run's
+    assert [json.loads(message).get("tool_call_id") for message in row.prompt] == [
+        None,
+        None,
+        "c1",
+    ]  # those of the chosen trajectory
     assert (len(row.chosen), words(row.rejected)) == (1, ["It is not there."])
     step = first_actions(one, other)
     assert (step.shared_turns, step.chosen, step.rejected) == (1, row.chosen, row.rejected)
@@ -92,7 +96,7 @@ def test_the_same_call_with_another_result_is_no_step_preference() -> None:
 
 
 def test_the_same_action_with_another_result_opens_both_sides() -> None:
-    """A prompt that ended in an assistant turn could not be followed by another."""
+    """A prompt that ended in an assistant turn couldn't be followed by another one."""
     row = sides([START, turn([observed("x")], assistant("end"))], [START, turn([observed("y")], assistant("end"))])
     assert words(row.prompt) == ["go"]
     assert (words(row.chosen), words(row.rejected)) == (["look", "x", "end"], ["look", "y", "end"])

@@ -1,4 +1,4 @@
-"""Runs cut by a process of its own: the rows are the same."""
+"""Pairs read by a separate process give the same rows."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,7 +17,7 @@ from apps.datasets.rows.divergence import SameTrajectories
 from apps.datasets.rows.pair_reader import PairMessages, PairReader, PairReaderProcess, PairRequest
 from tests import factories
 
-pytestmark = pytest.mark.django_db(transaction=True)  # the process sees only what is committed
+pytestmark = pytest.mark.django_db(transaction=True)  # the other process sees only committed rows
 
 READER = PairReader("preference", keep_surrogates=False)
 
@@ -76,7 +76,7 @@ def test_a_version_is_the_same_whoever_read_it(
         PairReaderProcess, "answers", lambda *each: (asked.append(cut) or cut for cut in answers(*each))
     )
     elsewhere = frozen()
-    assert len(asked) == 4  # of five pairs one is a tie
+    assert len(asked) == 4  # one of the five pairs is a tie
     assert elsewhere.content_hash == here.content_hash
     assert elsewhere.row_counts == here.row_counts
     assert elsewhere.sources.count() == 4

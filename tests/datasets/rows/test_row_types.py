@@ -1,4 +1,4 @@
-"""What every row type declares holds together."""
+"""The declarations of row types are consistent."""
 
 import pytest
 
@@ -21,5 +21,5 @@ def test_a_row_type_is_made_from_queues_that_exist(row_type: RowType) -> None:
 def test_the_columns_of_a_row_type_have_names_of_their_own(row_type: RowType) -> None:
     names = row_type.layout.schema.names
     assert len(set(names)) == len(names)
-    assert "margin" not in names  # TRL would take it for the margin of its loss
+    assert "margin" not in names  # TRL would use it as the margin of its loss
     assert {"id", "task", "weight", "annotators", "judgements", "items"} <= set(names)

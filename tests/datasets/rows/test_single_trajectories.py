@@ -1,4 +1,4 @@
-"""Versions made of what people said of single runs: rows, files, sources, pages, and that the trainer reads them."""
+"""Versions made from judgments of single trajectories: rows, files, sources, pages, and that the trainer can read them."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ BETTER = {"role": "assistant", "content": "It is on shelf 2."}
 
 @pytest.fixture
 def inspected(member: Membership) -> Queue:
-    """Two runs of four steps: one without an error, one that goes wrong at its third step, where somebody knew better."""
+    """Two trajectories of four steps: one without an error, one whose third step is wrong and was corrected."""
     queue = builders.queue_of_trajectories(of=member.workspace, items=2, steps=4)
     somebody = builders.rule(of=member.workspace)
     good = tuple(Label(index, 1) for index in range(4))
@@ -83,7 +83,7 @@ def test_step_labels_export_with_the_first_error(member: Membership, inspected: 
     assert version.row_type == "steps"
     rows = {row["first_error"]: row for row in rows_of(version)}
     assert rows[-1]["step_labels"] == [1, 1, 1, 1]
-    assert rows[2]["step_labels"] == [1, 0, -1, None]  # what was only filled in is no label
+    assert rows[2]["step_labels"] == [1, 0, -1, None]  # values that were filled in aren't labels
     assert [message["role"] for message in rows[2]["messages"]].count("assistant") == 4
     assert version.card["kinds"] == {"good": 5, "bad": 1, "neutral": 1, "with_error": 1, "without_error": 1}
     read = read_judged_steps(train_file(version))
@@ -133,7 +133,10 @@ def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
         record(assignment=take(queue, somebody), answer=scores)
     version = freeze(member, queue, row_type="unpaired")
     rows = rows_of(version)
-    assert sorted(row["label"] for row in rows) == [False, True]  # the thumb counts before answers; 3 of 5 says nothing
+    assert sorted(row["label"] for row in rows) == [
+        False,
+        True,
+    ]  # the thumb takes precedence over answers; 3 of 5 is neutral
     assert version.card["dropped"] == {"no_opinion": 1}
     assert [message["role"] for message in rows[0]["prompt"]] == ["user"]
     assert {row.label for row in read_unpaired(train_file(version))} == {True, False}
@@ -168,7 +171,7 @@ def test_queues_of_another_kind_are_refused(member: Membership, inspected: Queue
 
 
 def test_plain_trl_trains_on_single_runs(member: Membership, inspected: Queue, tmp_path: Path) -> None:
-    """KTO on unpaired rows and SFT on demonstrations, from the files as they are handed out."""
+    """KTO on unpaired rows and SFT on demonstrations, from the files as downloaded."""
     from trl import KTOConfig, KTOTrainer, SFTConfig, SFTTrainer
 
     base = str(save_policy(tmp_path / "base"))

@@ -1,4 +1,4 @@
-"""What judgments of single runs come to, without a database."""
+"""Decisions from judgments of single trajectories, without a database."""
 
 from typing import Any
 from uuid import UUID

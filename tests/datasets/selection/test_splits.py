@@ -1,4 +1,4 @@
-"""Where tasks go: near their shares, never twice, and the same whoever asks first."""
+"""Assignment of tasks to splits: close to the shares, never changed, and independent of who asks first."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
@@ -47,7 +47,7 @@ def test_the_seed_decides_and_the_order_does_not() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_freezes_at_once_agree() -> None:
-    """Eight at once, each with its own shares and seed, over the same 30 tasks: one answer, for all of them."""
+    """Eight concurrent freezes, each with its own shares and seed, over the same 30 tasks: all get the same assignment."""
     workspace = factories.workspace()
     given = [
         SplitTask(made.pk, made.environment, made.key, False, None)

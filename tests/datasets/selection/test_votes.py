@@ -74,7 +74,7 @@ def test_an_annotators_later_vote_on_the_pair_holds() -> None:
 
 
 def labels(given: list[Vote], belief: Belief | None = None, **rules: object) -> list[tuple[bool, float, float, float]]:
-    """Of each row: whether the first run won, its weight, soft label and label weight."""
+    """For each row: whether the first trajectory won, its weight, soft label, and label weight."""
     decision = decide(given, recipe(**rules), belief)
     return [
         (v.first_won, round(v.weight, 3), round(v.soft_label, 3), round(v.label_weight, 3)) for v in decision.verdicts
@@ -82,7 +82,9 @@ def labels(given: list[Vote], belief: Belief | None = None, **rules: object) -> 
 
 
 def test_the_votes_are_the_soft_label_and_ties_its_weight() -> None:
-    assert labels(votes(2, 1, -3, 0)) == [(True, 0.25, 0.667, 0.75)]  # 2 of the 3 that prefer a run; 3 of 4 prefer one
+    assert labels(votes(2, 1, -3, 0)) == [
+        (True, 0.25, 0.667, 0.75)
+    ]  # 2 of the 3 votes that prefer a side; 3 of 4 votes prefer one
 
 
 def test_belief_can_overrule_the_majority() -> None:

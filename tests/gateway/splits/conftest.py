@@ -1,4 +1,4 @@
-"""A split over two policies, each behind a server of its own, one of them the champion of the shop."""
+"""A split over two policies, each with its own server; one is the champion of the environment "shop"."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ def arms(researcher: Membership) -> Iterator[Arms]:
 
 @pytest.fixture
 def split_of(researcher: Membership, arms: Arms) -> Callable[..., TrafficSplit]:
-    """Makes the split "support"; `weights` are the champion's and the challenger's, or of one alone."""
+    """Creates the split "support"; `weights` are those of the champion and the challenger, or of the champion alone."""
 
     def made(*weights: int, **fields: Any) -> TrafficSplit:
         policies = (arms.champion, arms.challenger)

@@ -1,4 +1,4 @@
-"""Which arm a unit is led to, whatever the arms and their shares."""
+"""The arm to which a unit is assigned, for any arms and shares."""
 
 from uuid import UUID
 
@@ -33,7 +33,7 @@ def test_only_the_ratio_of_weights_matters(shares: dict[UUID, int], unit: str, f
 
 @given(weights, st.sampled_from(ARMS), st.integers(1, 1000), unit)
 def test_with_more_weight_an_arm_only_wins_units(shares: dict[UUID, int], arm: UUID, more: int, unit: str) -> None:
-    """Whoever moves, moves to that arm; no unit changes between two others."""
+    """Units only move to that arm; none moves between two others."""
     after = {**shares, arm: shares.get(arm, 0) + more}
     assert draw(SPLIT, after, unit) in (draw(SPLIT, shares, unit), arm)
 
@@ -53,7 +53,7 @@ def test_each_arm_has_its_share() -> None:
 def test_as_few_units_move_as_there_must() -> None:
     before, after = drawn({ARMS[0]: 95, ARMS[1]: 5}), drawn({ARMS[0]: 80, ARMS[1]: 20})
     moved = sum(one != other for one, other in zip(before, after, strict=True)) / len(UNITS)
-    assert 0.12 < moved < 0.18  # 0.15 of all change sides, ± 3.7 standard errors of 0.008
+    assert 0.12 < moved < 0.18  # 0.15 of all units change sides, ± 3.7 standard errors of 0.008
 
 
 def test_two_splits_draw_independently() -> None:

@@ -56,7 +56,7 @@ def test_a_split_is_made_and_its_environment_gets_a_champion(client: Client, pol
     ]
     assert (said["is_on"], said["unit"], said["champion"]) == (True, "task", str(policies[0].pk))
     shares = {arm["policy"]: round(arm["share"], 4) for arm in said["figures"]["arms"]}
-    assert list(shares.values()) == [0.7125, 0.2375, 0.05]  # 95 % as 3 to 1, and the canary's
+    assert list(shares.values()) == [0.7125, 0.2375, 0.05]  # 95 % split 3 to 1, plus the canary's 5 %
     assert champion(workspace=researcher.workspace, environment="shop") == policies[0]
     actions = AuditEntry.objects.order_by("id").values_list("action", flat=True)
     assert list(actions) == ["promoted", "made traffic split"]
@@ -152,7 +152,7 @@ def test_shares_that_chance_would_not_explain_are_an_alarm(client: Client, polic
     made = [open_split_session(split=split, by=researcher.user, unit=str(number)).session for number in range(60)]
     figures = client.get(reverse("v1:traffic_split", args=[pk])).json()["figures"]
     assert figures["mismatch"] > 0.001
-    for session in made:  # as if those of one arm had got lost on their way
+    for session in made:  # as if those of one arm had got lost
         session.drawn = policies[0] if session.pk.int % 10 else policies[1]
         session.save()
     figures = client.get(reverse("v1:traffic_split", args=[pk])).json()["figures"]

@@ -1,4 +1,4 @@
-"""Sessions that ask for a split: led to one arm and kept there, told nothing of it, and to the champion where the arm can't be reached."""
+"""Sessions of a split: routed to one arm and kept there, without revealing it, and to the champion if the arm can't be reached."""
 
 import json
 import threading
@@ -32,7 +32,7 @@ SplitOf = Callable[..., TrafficSplit]
 
 
 class Agent:
-    """Opens sessions over REST and asks in them, and keeps all that it's told."""
+    """Opens sessions over REST, makes calls in them, and keeps all responses."""
 
     def __init__(self, gateway: str, member: Membership) -> None:
         self.rest = Client()
@@ -81,7 +81,10 @@ def policies_of(agent: Agent, count: int, **fields: Any) -> list[Policy]:
 def test_sessions_are_drawn_by_weight(agent: Agent, arms: Arms, split_of: SplitOf) -> None:
     split_of(1, 1)
     policies = policies_of(agent, 24)
-    assert set(policies) == {arms.champion, arms.challenger}  # all on one side: once in eight million
+    assert set(policies) == {
+        arms.champion,
+        arms.challenger,
+    }  # all on one side has a probability of one in eight million
 
 
 def test_a_unit_always_has_the_same_arm(agent: Agent, split_of: SplitOf) -> None:
@@ -184,7 +187,7 @@ def test_nothing_that_the_agent_is_told_names_the_arm(
     told = "".join(agent.told)
     assert "new" not in told.replace("renew", "")
     assert str(arms.challenger.pk) not in told
-    assert "challenger" in told  # what a policy writes can't be hidden
+    assert "challenger" in told  # the policy's own text can't be hidden
 
 
 def test_what_an_open_session_has_come_to_doesnt_name_the_arm(
@@ -277,7 +280,7 @@ def test_once_an_arm_has_answered_nobody_else_goes_on_with_its_session(
     opened = agent.open()
     agent.ask(opened)
     go_away(arms.servers[1])
-    monkeypatch.setattr(asgi, "upstreams", Upstreams())  # whose connections aren't open yet
+    monkeypatch.setattr(asgi, "upstreams", Upstreams())  # has no open connections yet
     refused = agent.ask(opened, messages=[ASK, ASK])
     assert refused.status_code == 502
     assert (stored(opened).policy, stored(opened).failover) == (arms.challenger, "")
@@ -309,7 +312,7 @@ def test_after_some_failures_an_arm_isnt_tried_for_a_while(
         assert agent.ask(agent.open()).status_code == 200
     assert tried.count(away) == FAILURES
     assert tried.count(arms.servers[0].url) == FAILURES + 2
-    monkeypatch.setattr(upstream, "AWAY_SECONDS", -1.0)  # as if they were over
+    monkeypatch.setattr(upstream, "AWAY_SECONDS", -1.0)  # as after the cool-down
     assert agent.ask(agent.open()).status_code == 200
     assert tried.count(away) == FAILURES + 1
 

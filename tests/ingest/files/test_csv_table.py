@@ -1,4 +1,4 @@
-"""Tables as text: rows are records, whatever parts their cells."""
+"""Text tables: rows are records, whatever the delimiter."""
 
 import csv
 import gzip

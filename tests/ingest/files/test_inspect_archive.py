@@ -1,4 +1,4 @@
-"""Inspect's archives: read sample by sample, however they are packed; refused in words where they cannot be."""
+"""Inspect's archives: read sample by sample, with any compression; unreadable ones are refused with a message."""
 
 import io
 import json
@@ -29,7 +29,7 @@ def archive(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) 
 
 
 def with_zstd(members: dict[str, bytes]) -> bytes:
-    """An archive as Python 3.14 writes it: members stored as zstd frames, and said to be."""
+    """An archive as Python 3.14 writes it, whose members are zstd frames and declared as such."""
     body = bytearray(archive({name: zstandard.compress(body) for name, body in members.items()}, zipfile.ZIP_STORED))
     for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
         at = body.find(mark)
@@ -95,7 +95,7 @@ def test_a_bomb_is_not_unpacked():
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_damage_says_so_however_it_is_packed(compression: int):
-    """bzip2's looked like a disk that fails, for which an import waits."""
+    """For bzip2, damage once looked like a failing disk, for which an import waits."""
     body = bytearray(archive({"header.json": HEADER, "samples/a.json": SAMPLE * 50}, compression))
     at = body.find(b"samples/a.json") + 30
     body[at : at + 40] = bytes(40)
@@ -108,7 +108,7 @@ def test_an_archive_that_misplaces_its_members_says_so(pack, offset: bytes):
     body = bytearray(pack({"header.json": HEADER, "samples/a.json": SAMPLE}))
     at = body.rfind(b"PK\x01\x02")
     body[at + 42 : at + 46] = offset
-    del body[30:35]  # so that all members begin five bytes earlier, the first before the file does
+    del body[30:35]  # shifts all members by five bytes, so that the first would begin before the start of the file
     words = refused(bytes(body))
     assert "damaged zip archive" in words
 
@@ -121,7 +121,7 @@ def test_a_version_of_zip_from_the_future_says_so():
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, ZSTD_METHOD])
 def test_a_bomb_of_members_that_overlap_is_not_unpacked(method: int, monkeypatch: pytest.MonkeyPatch):
-    """52 KB unpacked to 1.1 GB, for each name that the directory gives to the same bytes counted them again."""
+    """52 KB once unpacked to 1.1 GB, since each directory entry for the same bytes counted them again."""
     monkeypatch.setattr(source, "RATIO_FROM", 6 << 20)
     text = "".join(random.Random(1).choices("abcdefgh", k=9_000)) + "z" * 1_000_000
     sample = json.dumps({**LOG["samples"][0], "metadata": text}).encode()

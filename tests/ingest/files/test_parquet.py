@@ -1,4 +1,4 @@
-"""Parquet files: read as rows, a few at a time, and refused in words where they are damaged."""
+"""Parquet files: rows are read a few at a time; damaged files are refused with a message."""
 
 import datetime
 import io
@@ -70,7 +70,7 @@ def test_what_is_damaged_is_said_to_be():
 
 def test_a_bomb_is_stopped(monkeypatch):
     monkeypatch.setattr("apps.ingest.files.parquet.ROWS", 1000)
-    body = parquet(*({"x": "x" * 100_000} for _ in range(200)))  # one entry of a dictionary
+    body = parquet(*({"x": "x" * 100_000} for _ in range(200)))  # one dictionary entry
     with pytest.raises(UnreadableFile, match="Unpacks to more than"):
         list(open_source(io.BytesIO(body), most_bytes=1 << 20).rows(limit=MAX_BYTES))
 
@@ -84,7 +84,7 @@ def test_rows_that_are_no_runs_are_kept_with_their_numbers():
 
 
 def test_a_long_value_that_all_rows_name_is_spelled_out_one_row_at_a_time() -> None:
-    """A file of a kilobyte: 16 rows of 4 MB each, which all together would be 64 MB."""
+    """In a file of a kilobyte: 16 rows of 4 MB each would be 64 MB if decoded together."""
     names = pa.DictionaryArray.from_arrays(pa.array([0] * 16, pa.int32()), pa.array(["x" * (4 << 20)]))
     file = io.BytesIO()
     pq.write_table(pa.table({"prompt": ["q"] * 16, "response": names}), file, compression="zstd", store_schema=False)

@@ -1,4 +1,4 @@
-"""Cutting files into records: every layout, every block boundary, everything that can be broken."""
+"""Splitting files into records: every layout, every block boundary, every kind of damage."""
 
 import io
 import json
@@ -77,7 +77,7 @@ def test_a_value_over_the_limit_is_a_problem_and_the_next_ones_are_read(layout, 
 
 
 class OneLongString(io.RawIOBase):
-    """A list whose first string is 64 MiB long, made up while it is read."""
+    """A list whose first string is 64 MiB long, generated while it's read."""
 
     def __init__(self) -> None:
         self.blocks = iter([b'["', *[b"x" * (1 << 20)] * 64])

@@ -1,4 +1,4 @@
-"""Opening files: compression, layouts, and everything that is no file of trajectories."""
+"""Opening files: compression, layouts, and files without trajectories."""
 
 import gzip
 import io
@@ -78,7 +78,7 @@ def archive_of(kind: str) -> bytes:
         (b" \n \n", "empty"),
         (archive_of("zip"), "zip archive"),
         (archive_of("tar"), "tar archive"),
-        # With a fixed time: pytest names the cases by their bytes, and every process must find the same names.
+        # With a fixed time: pytest names the cases by their bytes, and all processes must use the same names.
         (gzip.compress(archive_of("tar"), mtime=0), "tar archive"),
         (gzip.compress(gzip.compress(A, mtime=0), mtime=0), "compressed twice"),
         (b"PAR1....", "Parquet file that is damaged"),

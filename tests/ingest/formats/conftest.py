@@ -1,4 +1,4 @@
-"""Real files, read as the import reads them but for the database."""
+"""Real files, read like an import but without the database."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ class RealFile(NamedTuple):
 
 @pytest.fixture
 def real_file(real_data: Callable[[str], Path]) -> Callable[[str], RealFile]:
-    """Reads one file of trajectories that others made; skips where they are absent."""
+    """Reads a file of trajectories by others; skips the test if it's missing."""
 
     def read(path: str) -> RealFile:
         path_ = real_data(path)

@@ -1,4 +1,4 @@
-"""A small, whole record of each format: what lies in the folder of its name. A file of lines that are one record is their list."""
+"""A small, complete record of each format, from the folder with its name. For files whose lines form one record, a list of the lines."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Fixture(NamedTuple):
-    """A folder `<format>/`: an `input` in it, and what that becomes, as retrace/1, in `expected.jsonl`."""
+    """A folder `<format>/`: an `input` file, and the resulting retrace/1 in `expected.jsonl`."""
 
     format: str
     input: Path

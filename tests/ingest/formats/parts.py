@@ -1,4 +1,4 @@
-"""What examples of several formats are made of."""
+"""Building blocks for examples of several formats."""
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
 CHAT = [

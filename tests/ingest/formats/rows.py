@@ -1,4 +1,4 @@
-"""Reading rows in tests of formats."""
+"""Helpers that read rows in tests of formats."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from apps.ingest.records import BadRow, TrajectoryRecord
 
 
 def read(name: str, row: Any, filename: str = "file.jsonl") -> TrajectoryRecord:
-    """The one trajectory of a row that the format of this name recognizes, alone among all."""
+    """The single trajectory of a row; checks that the format with this name, and no other, recognizes it."""
     assert (format := formats.format_of(row))
     assert format.name == name
     (record,) = formats.named(name).read(row, filename)
@@ -17,7 +17,7 @@ def read(name: str, row: Any, filename: str = "file.jsonl") -> TrajectoryRecord:
 
 
 def refusal(name: str, row: Any) -> tuple[str, str]:
-    """Why the format of this name refuses a row, and what it expected."""
+    """Why the format with this name refuses a row, and what it expected."""
     try:
         list(formats.named(name).read(row, "file.jsonl"))
     except BadRow as refused:

@@ -1,4 +1,4 @@
-"""ATIF: what the policy produced, what came back, and what is only a copy."""
+"""ATIF: what the policy generated, what came back, and what is only a copy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sessions of coding agents: a file of lines is one run."""
+"""Sessions of coding agents: a file of lines is one trajectory."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ SESSION = [
     answer(2, {"type": "thinking", "thinking": "I look."}, 1, "a"),
     answer(3, used(LOOK), 2, "a"),
     answer(4, used(READ), 3, "a"),
-    # The results hang on the parts that called, so the way back from the last line leads through one of them alone.
+    # Results are attached to the parts that made the calls, so the path back from the last line includes only one of them.
     line(5, "user", [result(LOOK, "README")], 3),
     line(6, "user", [result(READ, "text")], 4),
     answer(8, {"type": "text", "text": "Done."}, 6, "b"),

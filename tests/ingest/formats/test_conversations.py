@@ -1,4 +1,4 @@
-"""Exports of programs that people chat with: every branch is a run, and no word of a tool is the policy's."""
+"""Exports of chat applications: every branch is a trajectory, and tool output is never the policy's."""
 
 import copy
 import io
@@ -21,7 +21,7 @@ NODES: list[dict[str, Any]] = list(EXAMPLES["chatgpt"]["mapping"].values())
 
 
 def node(name: str, parent: str | None, message: dict[str, Any] | None) -> dict[str, Any]:
-    """A node of ChatGPT's tree."""
+    """A node in ChatGPT's message tree."""
     return {"id": name, "parent": parent, "children": [], "message": message and {"id": name, **message}}
 
 
@@ -213,7 +213,7 @@ def test_what_a_tool_answered_below_its_summary_is_context_too() -> None:
     ids=["never closed", "no end of the tag", "long attribute"],
 )
 def test_folded_parts_that_repeat_themselves_are_read_in_no_time(content: str) -> None:
-    """Patterns that looked for an end anew from every beginning took forty seconds over 100,000 letters of the last."""
+    """Patterns that searched for an end from every start once took forty seconds for 100,000 characters of the last case."""
     row = copy.deepcopy(EXAMPLES["open-webui"])
     row["chat"]["history"]["messages"]["b"]["content"] = content
     before = time.process_time()
@@ -281,7 +281,7 @@ def test_messages_of_openassistant_in_rows_are_put_together_to_their_trees():
 
 
 def test_ways_on_which_nobody_answers_are_not_followed_without_end():
-    # Each of 3,000 messages is answered by the next and by another one, all by people: 3,000 ways of 1,500 messages on average.
+    # Each of 3,000 messages is answered by the next and by another one, all by people: 3,000 paths of 1,500 messages on average.
     def message(name: str, parent: str, role: str) -> dict[str, Any]:
         return {"message_tree_id": "t", "message_id": name, "parent_id": parent, "role": role, "text": "words"}
 

@@ -1,4 +1,4 @@
-"""Every format has a folder here: a file as its tool writes it (`input.*`), and what is read from it (`expected.jsonl`)."""
+"""Every format has a folder here with a file as its tool writes it (`input.*`) and the result of reading it (`expected.jsonl`)."""
 
 import copy
 import itertools
@@ -46,7 +46,7 @@ def test_another_format_claims_a_record_only_where_it_is_declared_who_wins(name)
     assert not any(format.defers_to(other) for other in claimants)
 
 
-@pytest.mark.parametrize("name", sorted(set(FIXTURES) - {"wrapped"}))  # which reads what has keys of others
+@pytest.mark.parametrize("name", sorted(set(FIXTURES) - {"wrapped"}))  # it reads records with any keys
 def test_a_record_is_never_of_a_format_whose_keys_it_lacks(name):
     format = formats.named(name)
     row = EXAMPLES[name]
@@ -60,7 +60,7 @@ def test_a_record_is_never_of_a_format_whose_keys_it_lacks(name):
 
 
 def _remove(value: Any, names: list[str]) -> None:
-    """Take a key out, wherever in lists it lies."""
+    """Remove a key at a path, from all elements of lists on the way."""
     if isinstance(value, list):
         for each in value:
             _remove(each, names)

@@ -1,4 +1,4 @@
-"""Recordings of frameworks and sessions of agents: what the policy wrote is told apart from what tools and programs said."""
+"""Recordings by agent frameworks: the policy's output is distinguished from that of tools and programs."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ CHAT = ("adk", "agents-sdk", "autogen", "langsmith", "pydantic-ai", "spans", "ge
 
 
 def logged(number: int, messages: list[Any], answer: Any, **more: Any) -> dict[str, Any]:
-    """A call as Weave logs it."""
+    """A call in Weave's log format."""
     return {
         "id": f"k{number}",
         "op_name": "openai.chat.completions.create",
@@ -37,7 +37,7 @@ def logged(number: int, messages: list[Any], answer: Any, **more: Any) -> dict[s
 
 
 def plain(record: TrajectoryRecord) -> list[tuple[bool, str, Any, list[Any]]]:
-    """Of each message whether it is trained on, who says it and what, and what is called."""
+    """For each message: whether it's trained on, its role and content, and its calls."""
 
     def told(message: dict[str, Any], is_trained_on: bool) -> tuple[bool, str, Any, list[Any]]:
         calls = [call["function"] for call in message.get("tool_calls", [])]
@@ -126,12 +126,12 @@ def test_what_a_program_said_in_an_agents_name_is_context():
     row["messages"].insert(1, {"source": "runner", "type": "TextMessage", "content": "ok", "models_usage": None})
     assert plain(read("autogen", row))[1] == (False, "assistant", "ok", [])
     for message in row["messages"]:
-        message["models_usage"] = None  # nobody says
+        message["models_usage"] = None  # no message reports usage
     assert plain(read("autogen", row))[1] == (True, "assistant", "ok", [])
 
 
 def test_langsmith_feedback_is_the_outcome():
-    assert read("langsmith", EXAMPLES["langsmith"]).success is None  # `correctness` may be any score
+    assert read("langsmith", EXAMPLES["langsmith"]).success is None  # `correctness` may be any kind of score
     row = [{**run, "feedback_stats": {"correct": {"avg": 1.0}}} for run in EXAMPLES["langsmith"]]
     assert read("langsmith", row).success is True
 
@@ -181,7 +181,7 @@ def test_rows_of_phoenixs_table_are_spans():
         "span_kind": "LLM",
         "context.trace_id": "t1",
         "context.span_id": "a",
-        "start_time": 1767225600000,  # milliseconds, as pandas writes moments
+        "start_time": 1767225600000,  # milliseconds, as pandas writes timestamps
         "end_time": 1767225601500,
         "status_code": "OK",
         "attributes.llm.model_name": "m",
@@ -341,7 +341,7 @@ def test_reasoning_calls_and_results_of_letta_are_entries_of_their_own():
 
 
 def mlflow(number: int, kind: str, given: Any, answer: Any, **more: Any) -> dict[str, Any]:
-    """A span as MLflow 3 writes it: attributes are JSON text, ids are base64, times are in nanoseconds."""
+    """A span in the format of MLflow 3: attributes are JSON text, ids are base64, times are in nanoseconds."""
     attributes = {"mlflow.traceRequestId": "tr-1", "mlflow.spanType": kind, "mlflow.spanInputs": given}
     attributes |= {"mlflow.spanOutputs": answer, **more}
     return {

@@ -1,4 +1,4 @@
-"""Gemini's contents: parts become words, thoughts, calls and results."""
+"""Gemini's contents: parts become text, thoughts, calls, and results."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Inspect logs: what stood apart comes together, and its own grades are the outcome."""
+"""Inspect logs: separate parts are joined, and the log's own grades are the outcome."""
 
 from copy import deepcopy
 from typing import Any
@@ -71,7 +71,7 @@ def test_what_is_missing_is_said():
 
 
 def test_all_real_logs(real_data, real_file):
-    """Sizes as the set's own notes count them; `tb_airline.json` there is of another format."""
+    """Sizes as counted in the data set's own notes; `tb_airline.json` there has another format."""
     folder = real_data("inspect-logs")
     logs = [path for path in sorted(folder.glob("*/*")) if path.suffix in (".json", ".eval")]
     files = [real_file(str(path.relative_to(folder.parent))) for path in logs]

@@ -1,4 +1,4 @@
-"""InterCode: lists side by side, which may differ in length, and an older form of pairs."""
+"""InterCode: parallel lists, which may differ in length, and an older form with pairs."""
 
 from copy import deepcopy
 
@@ -16,7 +16,7 @@ def test_lists_become_steps():
     assert (first.message["content"], first.message["reasoning_content"]) == ("ls", "I look.")
     assert second.context == [{"role": "user", "content": "README.md"}]
     assert [step.reward for step in record.steps] == [0.5, 1.0]
-    assert record.closing == []  # nothing is known of what came after the last action
+    assert record.closing == []  # what came after the last action is unknown
     assert (record.task.key, record.task.environment) == ("0", "ic_bash/set_1")
     assert (record.reward, record.success) == (1.0, True)
 

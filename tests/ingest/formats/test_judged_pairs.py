@@ -1,4 +1,4 @@
-"""Pairs of answers are two runs of one task; who preferred which is kept, never guessed."""
+"""Pairs of answers are two trajectories of one task; preferences are kept but never guessed."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Solutions step by step: each step a turn, with what was said of it."""
+"""Step-by-step solutions: each step is a turn with its labels."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_prm800k_goes_the_way_that_was_chosen_and_keeps_the_others_with_it():
         ("c", {"rating": 0, "others": [completion("b", -1)]}),
         ("e", {"rating": -1}),
     ]
-    # What a person wrote is no word of the policy.
+    # Text written by a person isn't the policy's.
     assert record.steps[2].context == [{"role": "assistant", "content": "by hand", "weight": 0}]
     assert (record.termination, record.task.success_check) == ("found_error", {"answer": "7"})
     assert record.info["labeler"] == "ann"

@@ -1,4 +1,4 @@
-"""Traces of Langfuse: chats are put together from the model's calls, whatever framework recorded them."""
+"""Langfuse traces: chats are assembled from model calls, whichever framework recorded them."""
 
 import json
 import time
@@ -49,7 +49,7 @@ def test_a_trace_with_its_observations():
 
 
 SPELLINGS: dict[str, tuple[Any, Any, Any]] = {
-    # What the first call was given, what it answered, what the second call was given.
+    # The first call's input and output, and the second call's input.
     "OpenAI": ([ASKED], {"choices": [{"message": CALLED}]}, [ASKED, CALLED, SEEN]),
     "OpenAI's Responses": (
         {"instructions": None, "input": "Weather in Oslo?"},
@@ -239,7 +239,7 @@ def test_what_a_function_answered_in_the_agents_own_message_is_not_the_agents(is
 
 
 def test_an_agent_that_repeats_the_words_of_its_calls_is_read_in_no_time():
-    """A pattern with three gaps took twenty seconds over 12,000 letters of this, and with each doubling eight times as long."""
+    """A pattern with three gaps once took twenty seconds for 12,000 characters of this, and eight times as long with each doubling."""
     said = "\n".join(["Function Name: rain\nFunction Input: {}"] * 4000)
     before = time.process_time()
     record = read("langfuse", trace(generation(1, [ASKED, {"role": "assistant", "content": said}], ANSWER)))
@@ -253,7 +253,7 @@ def test_what_is_no_trace_is_refused_kindly():
 
 
 def test_real_traces(real_data, real_file):
-    """Each framework's trace is one run, and each of its model calls one turn."""
+    """Each framework's trace is one trajectory, with one turn per model call."""
     folder = real_data("langfuse-traces")
     turns = {
         path.name.split(".")[0]: real_file(f"langfuse-traces/{path.name}").records
@@ -282,7 +282,7 @@ def test_calls_that_are_given_nothing_are_each_looked_at_once(monkeypatch):
     monkeypatch.setattr(OpenCalls, "add", lambda self, message: looked_at.append(message) or add(self, message))
     record = read("langfuse", trace(*(generation(place // 10, None, ANSWER) for place in range(300))))
     assert len(record.steps) == 300
-    assert len(looked_at) == 300  # and not 300 * 300 / 2
+    assert len(looked_at) == 300  # rather than 300 * 300 / 2
 
 
 def test_a_result_is_of_the_call_whose_id_it_has_and_else_of_the_first_of_its_name():

@@ -1,4 +1,4 @@
-"""Calls of a model, a line each, are put together to the chats that they are of."""
+"""Model calls, one per line, are joined to chats."""
 
 from apps.ingest import formats
 from tests.ingest.formats.rows import read
@@ -42,7 +42,7 @@ def test_a_request_and_its_response_may_be_two_lines():
         [
             {"type": "request", "timestamp": "2026-01-01T00:00:00", "model": "m", "messages": ASK},
             {"type": "response", "timestamp": "2026-01-01T00:00:02", "outputs": [{"message": "ls"}], "input_tokens": 4},
-            {"type": "request", "timestamp": "2026-01-01T00:00:03", "model": "m", "messages": THEN},  # tried again
+            {"type": "request", "timestamp": "2026-01-01T00:00:03", "model": "m", "messages": THEN},  # a retry
             {"type": "request", "timestamp": "2026-01-01T00:00:05", "model": "m", "messages": THEN},
             {
                 "type": "response",

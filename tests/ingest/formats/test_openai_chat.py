@@ -1,4 +1,4 @@
-"""OpenAI-style chats: an object with messages, a bare list, and what people put beside them."""
+"""OpenAI-style chats: an object with messages, a bare list, and additional columns."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""OpenHands: events of both versions become the chat that they tell of."""
+"""OpenHands: events of both versions become chats."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Traces of OpenTelemetry, in the vocabularies that instrumentations write."""
+"""OpenTelemetry traces, in the conventions of several instrumentations."""
 
 import json
 from pathlib import Path
@@ -153,7 +153,7 @@ def test_spans_without_a_model_are_refused_kindly():
 
 
 def test_a_trace_in_several_lines_is_one_run_and_others_are_passed_over(tmp_path: Path):
-    """A collector wrote what had ended every few seconds; a broken line is refused, and traces of plain requests are not."""
+    """A collector writes finished spans every few seconds. A broken line is rejected; traces of plain requests aren't."""
     first, called = VOCABULARIES["gen_ai"], json.dumps([*PARTS, {"role": "tool", "parts": [RESULT]}])
     answer = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Rain."}]}])
     then = {**first, "gen_ai.input.messages": called, "gen_ai.output.messages": answer}

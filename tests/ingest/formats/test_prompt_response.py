@@ -1,4 +1,4 @@
-"""A question and an answer in two columns are a run of one step."""
+"""A question and an answer in two columns are a trajectory of one step."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which format a file is, and that no record, however odd, breaks a format."""
+"""Detecting the format of a file; and no record, however odd, breaks a format."""
 
 import copy
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ values = st.recursive(
 
 
 def places_in(value: object) -> list[tuple[object, ...]]:
-    """The path of every value inside a value."""
+    """The path of every value within a value."""
     inside: list[tuple[object, object]] = []
     if isinstance(value, dict):
         inside = list(value.items())
@@ -91,7 +91,7 @@ def places_in(value: object) -> list[tuple[object, ...]]:
 
 @st.composite
 def broken_examples(draw: st.DrawFn) -> object:
-    """A whole record in which something is missing, or replaced by something else, which may be of another format."""
+    """A complete record with something removed or replaced, which may then match another format."""
     row, other = (copy.deepcopy(EXAMPLES[name]) for name in draw(st.tuples(names, names)))
     for _ in range(draw(st.integers(1, 2))):
         *path, last = draw(st.sampled_from(places_in(row)))
@@ -201,7 +201,7 @@ def test_the_first_record_that_is_recognized_decides():
 
 
 def questions_and_their_answers_as_text(number: int) -> dict[str, Any]:
-    """A row of FireAct's results: `traj` is no list of messages, and nothing names the task."""
+    """A row of FireAct's results: `traj` isn't a list of messages, and nothing names the task."""
     traj = f"Question: Who wrote book {number}?\nThought 1: I search.\nAction 1: search[book {number}]"
     about = {"question": f"Who wrote book {number}?", "answer": "Ann", "question_idx": number}
     return {**about, "reward": True, "em": True, "f1": 1.0, "traj": traj, "prompt": "Answer the question."}

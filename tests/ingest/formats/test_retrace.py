@@ -1,4 +1,4 @@
-"""Retrace's own JSON Lines: the rich form comes back as it went, the simple form becomes a chat."""
+"""Retrace's own JSON Lines: the rich form is read back unchanged, the simple form becomes a chat."""
 
 import copy
 
@@ -234,7 +234,7 @@ def test_the_text_that_an_action_was_read_out_of_is_what_the_model_wrote():
 
 
 def test_pages_as_accessibility_trees_are_what_was_seen_and_the_last_of_them_where_it_ended():
-    """As AgentRewardBench has it: the last step did nothing."""
+    """As in AgentRewardBench: the last step has no action."""
     steps = [
         {"axtree": "[1] link", "action": "click(1)", "reasoning": "There it is.", "reward": 0},
         {"axtree": "[2] done", "action": None, "reasoning": None, "reward": 1},

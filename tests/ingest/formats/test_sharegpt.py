@@ -1,4 +1,4 @@
-"""ShareGPT conversations, with the tool calls that LLaMA-Factory writes."""
+"""ShareGPT conversations, with tool calls as LLaMA-Factory writes them."""
 
 import pytest
 

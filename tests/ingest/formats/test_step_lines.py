@@ -1,4 +1,4 @@
-"""Steps that lie one by one are put together to runs."""
+"""Separate steps are joined to trajectories."""
 
 import io
 import json
@@ -52,7 +52,7 @@ def test_of_osworld_the_response_is_what_the_model_wrote():
     assert first.message["content"] == "I click."
     assert first.message["tool_calls"][0]["function"] == {"name": "computer", "arguments": called["input"]}
     assert (second.message["content"], second.info["action"], second.done) == ("All done.", "DONE", True)
-    # Its environment writes 0 beside every step, whatever came of the run.
+    # Its environment writes 0 for every step, whatever the outcome.
     assert (run.reward, run.task.environment, run.termination) == (None, "osworld", "Time limit exceeded")
 
 

@@ -1,4 +1,4 @@
-"""SWE-agent's .traj and mini-swe-agent's .traj.json: what the agent said, what it was shown, how it ended."""
+"""SWE-agent's .traj and mini-swe-agent's .traj.json: the agent's messages, its context, and its outcome."""
 
 import json
 import time
@@ -161,7 +161,7 @@ def test_a_run_that_timed_out_before_its_first_step_is_kept():
 
 
 def test_an_answer_of_blank_lines_is_read_in_no_time():
-    """A pattern with two gaps took a minute over 100,000 of them, and with each doubling four times as long."""
+    """A pattern with two gaps once took a minute for 100,000 of them, and four times as long with each doubling."""
     said = {"role": "assistant", "content": "```bash" + "\n" * 200_000}
     before = time.process_time()
     (step,) = read("mini-swe-agent", {**MINI, "messages": [*CHAT[:2], said]}).steps

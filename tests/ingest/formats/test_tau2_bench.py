@@ -1,4 +1,4 @@
-"""tau2-bench: the user has tools, too, and the agent sees none of it."""
+"""tau2-bench: the user has tools as well, and the agent sees none of them."""
 
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.rows import read, refusal

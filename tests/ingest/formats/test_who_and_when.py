@@ -52,7 +52,7 @@ def test_every_mistake_of_the_real_runs_has_its_step(real_data, real_file):
     assert len(runs) == 184
     assert all(run.success is False for run in runs)
     placed = [run for run in runs if run.info["first_error"] is not None]
-    assert len(placed) == 163  # the others blame the message with which their team was started
+    assert len(placed) == 163  # the others blame the message that started the team
     assert all("mistake" in run.steps[run.info["first_error"]].info for run in placed)
 
 

@@ -1,4 +1,4 @@
-"""What a record says of its run, under the names of published data sets."""
+"""A record's task, policy, and outcome, under the column names of published data sets."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_the_first_name_that_says_something_is_taken_and_the_rest_is_kept(row, n
         ({"correct": "B"}, None),
         ({"target": True}, True),
         ({"target": "False"}, False),
-        ({"target": 1}, None),  # an answer, for all we know
+        ({"target": 1}, None),  # may be an answer
         ({"status": "success"}, None),  # of the request
         ({}, None),
     ],

@@ -1,4 +1,4 @@
-"""Chats in the spellings that logs hold become OpenAI's, and nothing of what was said changes."""
+"""Chats in the forms found in logs become OpenAI's, without changing their content."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Outcomes that lie in files of their own, in one archive with the runs: told where it is plain whose they are, and only there."""
+"""Outcomes in separate files of an archive are assigned only if it's clear which trajectory they belong to."""
 
 import io
 import json
@@ -38,7 +38,7 @@ def tarred(members: dict[str, Any]) -> bytes:
 
 
 def told(body: bytes) -> list[tuple[str, Any, Any]]:
-    """Of each run its task, its reward and its success."""
+    """The task, reward, and success of each trajectory."""
     prepared = [item for chunk in chunks(io.BytesIO(body), "runs.zip") for item, _ in chunk.prepared]
     outcomes = ((item.columns["success"], item.verdict) for item in prepared)
     return [

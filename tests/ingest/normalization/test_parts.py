@@ -1,4 +1,4 @@
-"""Parts of messages as APIs and SDKs write them: what a tool answered is never the policy's."""
+"""Message parts of APIs and SDKs: a tool's result is never the policy's."""
 
 import pytest
 

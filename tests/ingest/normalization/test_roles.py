@@ -1,4 +1,4 @@
-"""Who speaks, whatever a data set calls it."""
+"""Speakers' roles, under any name that a data set uses."""
 
 import pytest
 

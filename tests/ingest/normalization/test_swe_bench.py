@@ -1,4 +1,4 @@
-"""Instances of SWE-bench, and prompts that wrap their issues."""
+"""SWE-bench instances, and prompts that contain their issues."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What TRL logs, as a run's events tell it."""
+"""TRL's logs as events of a run."""
 
 from pathlib import Path
 
@@ -40,5 +40,5 @@ def test_an_online_run_says_how_many_rollouts_it_has_learned_from(tmp_path: Path
         callback.on_log(arguments, state, TrainerControl(), {"loss": 1.0})
         callback.on_log(arguments, state, TrainerControl(), {"eval_loss": 1.0})
     logged, evaluated = [stamped.event for stamped in events_of(tmp_path) if isinstance(stamped.event, Metrics)]
-    assert logged.values["rollouts"] == 24.0  # 8 a step, each of which serves 2
+    assert logged.values["rollouts"] == 24.0  # 8 rollouts per step, each of which serves 2 updates
     assert evaluated.values == {"eval/loss": 1.0}

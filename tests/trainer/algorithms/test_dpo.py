@@ -1,4 +1,4 @@
-"""DPO over TRL: its log-probabilities are those of the policy's own tokens, computed here by hand."""
+"""DPO over TRL: its log-probabilities are those of the policy's own tokens, checked against values computed here."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def trainer_for(tokenizer: Any, pairs: list[Pair], folder: Path, loss: TrlDpoCon
 
 
 def logprob_by_hand(model: Any, tokenizer: Any, row: dict[str, Any], side: str, *, thinks: str) -> torch.Tensor:
-    """Sum of the log-probabilities of what the policy wrote, from one unpadded forward pass over text spelled out here."""
+    """The sum of the log-probabilities of the policy's tokens, from one unpadded forward pass over text written out here."""
     text = tokenizer.apply_chat_template(row["prompt"], tools=row["tools"], tokenize=False)
     pieces = [(text, False)]
     for message in row[side]:
@@ -103,14 +103,14 @@ def test_logprobs_loss_and_rewards_are_those_computed_by_hand(template: str, tmp
     metrics = trainer._metrics["train"]
     assert metrics["logps/chosen"] == [pytest.approx(sums["policy", "chosen"].mean().item(), rel=1e-5)]
     assert metrics["logps/rejected"] == [pytest.approx(sums["policy", "rejected"].mean().item(), rel=1e-5)]
-    # A ratio is the difference of two sums, and float32 keeps a sum to some 1e-5 of it.
+    # A ratio is the difference of two sums, and float32 keeps a sum to a relative precision of about 1e-5.
     kept = BETA * 2e-5 * sums["policy", "chosen"].abs().max().item()
     assert metrics["rewards/chosen"] == [pytest.approx(BETA * ratios["chosen"].mean().item(), abs=kept)]
     torch.testing.assert_close(loss, expected, rtol=0, atol=2 * kept)
 
 
 def test_trl_alone_would_train_on_tool_results(tmp_path: Path):
-    """Why the rows are masked here: the same rows, given to TRL, count the tool results among the completion."""
+    """The reason for masking rows here: TRL counts tool results in the same rows as part of the completion."""
     tokenizer = small_tokenizer()
     theirs = DPOTrainer(
         model=small_model(),
@@ -143,7 +143,7 @@ def test_a_rows_weight_scales_its_gradient_and_nothing_else(tmp_path: Path):
 
 @pytest.mark.parametrize("template", ["small", "qwen3"])
 def test_a_step_preference_is_the_first_turn_of_each_side(template: str, tmp_path: Path):
-    """The conversation up to the step is the prompt; what came of the step carries no loss and is not even read."""
+    """The conversation up to the step is the prompt; what comes after the step carries no loss and isn't even read."""
     tokenizer, thinks = prepared(template)
     steps = [first_turns(PreferenceRow.from_json(row)) for row in ROWS]
     pairs = usable([rendered_pair(tokenizer, step) for step in steps if step], max_length=999).pairs
@@ -181,7 +181,7 @@ def test_smoothing_goes_with_the_losses_that_know_it(change: dict[str, Any]):
 
 
 def dpo_run(folder: Path, *, rows: int = 12, **changes: Any) -> dict[str, Any]:
-    """A run in `folder/run` on a small policy beside it."""
+    """A run in `folder/run`, on a small policy next to it."""
     save_policy(folder / "base")
     (folder / "run").mkdir()
     for name, part in (("train", preference_rows(rows)), ("validation", preference_rows(4))):
@@ -198,7 +198,7 @@ def dpo_run(folder: Path, *, rows: int = 12, **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lora", [None, {"rank": 2}])
 def test_the_reference_computes_as_the_policy_does(lora: dict[str, Any] | None, tmp_path: Path):
-    """In another precision the two differ before anything is learned, by nats over a long run; the first loss is that of equals, ln 2."""
+    """In different precisions, the two would differ before anything is learned, by nats over a long run; equal models have a first loss of ln 2."""
     optimizer = {"learning_rate": 1e-9, "batch_size": 4, "max_steps": 1, "precision": "bfloat16"}
     assert run_here(tmp_path / "run", dpo_run(tmp_path, lora=lora, optimizer=optimizer)) == ExitCode.FINISHED
     report = json.loads((tmp_path / "run" / "report.json").read_text())
@@ -214,7 +214,7 @@ def test_a_run_learns_reports_and_leaves_a_policy(tmp_path: Path):
     assert started.trainable_parameters == started.total_parameters > 1000
     train = [event for event in events if isinstance(event, Metrics) and "loss" in event.values]
     assert [event.step for event in train] == [1, 2, 3, 4, 5, 6]
-    assert train[0].values["loss"] == pytest.approx(0.6931, abs=1e-4)  # log 2: policy and reference are the same
+    assert train[0].values["loss"] == pytest.approx(0.6931, abs=1e-4)  # log 2: policy and reference are equal
     assert train[-1].values["loss"] < 0.65
     assert train[-1].values["rewards/margins"] > 0
     expected = {"learning_rate", "grad_norm", "tokens_per_second", "memory_mb", "rewards/chosen", "rewards/rejected"}

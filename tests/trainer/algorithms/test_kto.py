@@ -1,4 +1,4 @@
-"""KTO over TRL: its log-probabilities are those of the policy's own tokens, in the rows and in the mismatched ones."""
+"""KTO over TRL: its log-probabilities are those of the policy's own tokens, in matched and in mismatched rows."""
 
 import json
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_logprobs_divergence_and_loss_are_those_computed_by_hand(template: str, 
     actual = trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset)))
 
     def ratios(prompts: list[Any], rows: list[Any]) -> torch.Tensor:
-        """log π/π_ref of each row's completion after another's prompt."""
+        """log π/π_ref of each row's completion after another row's prompt."""
         mixed = [{**row, "prompt": prompt["prompt"]} for prompt, row in zip(prompts, rows, strict=True)]
         policy, reference = (
             torch.stack([logprob_by_hand(model, tokenizer, row, "completion", thinks=thinks) for row in mixed])
@@ -132,7 +132,7 @@ def test_rows_of_one_kind_only_are_warned_of(tmp_path: Path):
     assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
     warnings = [line.event.message for line in events_of(tmp_path / "run") if isinstance(line.event, Warned)]
     assert warnings[0] == "All rows have the same label, so there is nothing to distinguish."
-    assert "no server can be proven to answer with it" in warnings[1]  # one step of a small learning rate
+    assert "no server can be proven to answer with it" in warnings[1]  # one step with a small learning rate
 
 
 def test_a_batch_of_one_is_refused_where_others_are_needed():

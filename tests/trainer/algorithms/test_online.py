@@ -1,4 +1,4 @@
-"""GRPO and RLOO: only the policy's tokens carry loss, a killed run ends as one that was not, and rollouts are kept."""
+"""GRPO and RLOO: only the policy's tokens carry loss, a killed run ends like an uninterrupted one, and rollouts are kept."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ KINDS = ("grpo", "rloo")
 
 
 class Letters:
-    """Three turns of talk, in which every capital letter is worth something: even a policy that knows nothing gets different rewards."""
+    """Three turns of chat in which every capital letter is rewarded, so that even an untrained policy gets different rewards."""
 
     name = "letters"
     levels = usual_levels = ("L1",)
@@ -65,7 +65,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def online_run(folder: Path, kind: str, **changes: Any) -> dict[str, Any]:
-    """Two tasks a step, four rollouts of each."""
+    """Two tasks per step, four rollouts of each."""
     folder.mkdir()
     save_policy(folder.parent / "base")
     terms = [{"component": "outcome"}, {"component": "step_cost", "weight": 0.1}]
@@ -89,7 +89,7 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_whose_turns_are_all_cut_off_learns_nothing_from_them(tmp_path: Path, kind: str):
-    """One token a turn is too few for any turn to end."""
+    """With one token per turn, no turn can end."""
     folder = tmp_path / "run"
     config = online_run(folder, kind, mask_cut_off=True, sampling={"max_new_tokens": 1}, held_out=0)
     config["budget"] = {"steps": 2}
@@ -100,7 +100,7 @@ def test_a_run_whose_turns_are_all_cut_off_learns_nothing_from_them(tmp_path: Pa
 
 
 def test_a_rollout_with_a_lone_surrogate_is_kept(tmp_path: Path):
-    """JSON of a policy's call can hold one, UTF-8 cannot: hours of rollouts must not end with it."""
+    """A policy's call may contain one in JSON, but UTF-8 can't encode it: hours of rollouts must not be lost to it."""
     said = Step([{"role": "user", "content": "Go."}], {"role": "assistant", "content": "\ud800"})
     RolloutSource.write(SimpleNamespace(folder=tmp_path), "step-000001", [(Trajectory(Task("t", ""), [said]), {})], 1)
     (kept,) = read_trajectories(tmp_path / "step-000001.jsonl")
@@ -134,7 +134,7 @@ def test_a_run_keeps_its_rollouts_and_tells_its_figures(tmp_path: Path, kind: st
 
 @pytest.fixture
 def gradients(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
-    """The gradient of one weight in each optimizer step of a training run in this process, before it's clipped."""
+    """The gradient of one weight in each optimizer step of a training run in this process, before clipping."""
     from trainer.algorithms.training_run import TrainingRun
 
     seen: list[torch.Tensor] = []
@@ -166,7 +166,7 @@ ONE_UNCLIPPED_STEP = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_update_is_that_of_the_policys_own_tokens(tmp_path: Path, kind: str, gradients: list[torch.Tensor]):
-    """The gradient of the first step, computed by hand from the rollouts that it kept: advantage times the gradient of each own token's log-probability."""
+    """The gradient of the first step is computed here from the rollouts that it kept: advantage times the gradient of each own token's log-probability."""
     folder = tmp_path / "run"
     assert run_here(folder, online_run(folder, kind, held_out=0, optimizer=ONE_UNCLIPPED_STEP)) == ExitCode.FINISHED
     rollouts = list(read_trajectories(folder / "rollouts" / "step-000001.jsonl"))
@@ -179,7 +179,7 @@ def test_the_update_is_that_of_the_policys_own_tokens(tmp_path: Path, kind: str,
 def test_all_chats_of_an_episode_share_its_advantage(
     tmp_path: Path, kind: str, gradients: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch
 ):
-    """Every second episode has a sub-agent: the gradient is that of all chats, each read by itself, and averages are over episodes."""
+    """Every second episode has a sub-agent. The gradient is that of all chats, each read separately; averages are over episodes."""
     from trainer.algorithms.policy_rollouts import Player
 
     play, others = Player.play, list[list[list[CallTokens]]]()
@@ -259,13 +259,13 @@ def test_turns_get_credit_of_their_own(tmp_path: Path):
     kept = list(read_trajectories(folder / "rollouts" / "step-000001.jsonl"))
     advantages = [rollout.info["turn_advantages"] for rollout in kept]
     assert [len(advantage) for advantage in advantages] == [len(rollout.steps) for rollout in kept]
-    for turn in range(3):  # the turns that all of them have
+    for turn in range(3):  # the turns that all rollouts have
         assert sum(advantage[turn] for advantage in advantages) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "updates"), [("grpo", 1), ("rloo", 1), ("grpo", 2)])
 def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind: str, updates: int):
-    """Stopped in its first step; between two updates by the same rollouts it goes on to the second."""
+    """Stopped in its first step; if that's between two updates on the same rollouts, it resumes with the second."""
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     assert run_here(whole, online_run(whole, kind, updates=updates)) == ExitCode.FINISHED
     config = online_run(stopped, kind, updates=updates)
@@ -282,7 +282,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_went_on_in_a_later_epoch_learns_from_the_same_tasks(tmp_path: Path, kind: str):
-    """Six tasks are three steps; the second epoch has an order of its own."""
+    """Six tasks are three steps; the second epoch has a different order."""
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     optimizer = {"learning_rate": 1e-3, "batch_size": 4, "gradient_accumulation": 2, "max_steps": 6}
     assert run_here(whole, online_run(whole, kind, optimizer=optimizer, held_out=0)) == ExitCode.FINISHED
@@ -301,7 +301,7 @@ def test_a_run_that_went_on_in_a_later_epoch_learns_from_the_same_tasks(tmp_path
 
 
 def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """SIGTERM while rollouts are sampled: the run leaves with a checkpoint of the last whole step."""
+    """SIGTERM during sampling: the run exits with a checkpoint of the last complete step."""
     from trainer.rollouts import local
 
     sample = local.sample
@@ -310,7 +310,7 @@ def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkey
     def sampled(*arguments: Any, **more: Any) -> Any:
         nonlocal calls
         calls += 1
-        return None if calls == 4 else sample(*arguments, **more)  # as where the stop is seen
+        return None if calls == 4 else sample(*arguments, **more)  # as when the stop is noticed
 
     monkeypatch.setattr(local, "sample", sampled)
     folder = tmp_path / "run"
@@ -356,7 +356,7 @@ def test_the_tokenizers_end_is_the_last_token_of_a_turn_that_was_not_cut_short(t
 
 @pytest.mark.parametrize("held_out", [0, 2])
 def test_a_run_ends_whose_rollouts_come_to_no_turn(tmp_path: Path, held_out: int, monkeypatch: pytest.MonkeyPatch):
-    """Its steps would go on without a gradient, as if it learned."""
+    """Its steps would continue without a gradient, as if it were learning."""
     monkeypatch.setattr(Letters, "reset", lambda *_: 1 // 0)
     folder = tmp_path / "run"
     assert run_here(folder, online_run(folder, "rloo", held_out=held_out)) == ExitCode.DATA

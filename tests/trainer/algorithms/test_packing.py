@@ -1,4 +1,4 @@
-"""A forward pass gets chats instead of padded rows, and each token what it gets in its chat alone."""
+"""A forward pass reads chats instead of padded rows, and each token gets the same result as in its chat alone."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from trainer.algorithms.packing import ReadsChats, Span, spans_of
 
 PROMPT, COMPLETION = 6, 9
 LENGTHS = ((2, 9), (6, 1), (1, 3), (4, 2), (5, 5))
-"""Of each row the prompt's and the completion's."""
+"""Lengths of each row's prompt and completion."""
 
 
 def inputs_of(lengths: tuple[tuple[int, int], ...] = LENGTHS) -> tuple[torch.Tensor, torch.Tensor]:
@@ -21,7 +21,7 @@ def inputs_of(lengths: tuple[tuple[int, int], ...] = LENGTHS) -> tuple[torch.Ten
 
 
 class Trl:
-    """What TRL's trainer does, as far as it matters: each token's number from all attended tokens before it, so that none may be lost."""
+    """The relevant behavior of TRL's trainer: a token's position is derived from all attended tokens before it, so none may be missing."""
 
     def __init__(self) -> None:
         self.widths: list[int] = []
@@ -79,7 +79,7 @@ def test_where_the_chats_of_a_row_are() -> None:
 
 @pytest.mark.parametrize("size", [None, 1, 2])
 def test_no_chat_of_a_row_reads_another(size: int | None) -> None:
-    """Prompt 5; then 1 1 | 7 7 3 (two tokens that nobody wrote before its turn) in one row, and a single chat in the other."""
+    """Prompt 5, then 1 1 | 7 7 3 (two tokens that nobody wrote before its turn) in one row, and a single chat in the other."""
     ids = torch.tensor([[0, 5, 1, 1, 7, 7, 3], [2, 2, 4, 0, 0, 0, 0]])
     mask = torch.tensor([[0, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0]])
     packed = Packed(torch.tensor([[0, 0, -1, -1, 1], [0, 0, 0, 0, 0]]))

@@ -9,7 +9,7 @@ PROMPT, COMPLETION = 6, 9
 
 
 def batch_of(lengths: tuple[tuple[int, int], ...]) -> dict[str, torch.Tensor | None]:
-    """Prompts are padded on the left, completions on the right."""
+    """A batch whose prompts are padded on the left, and completions on the right."""
     prompts = torch.tensor([[0] * (PROMPT - prompt) + [1] * prompt for prompt, _ in lengths])
     completions = torch.tensor([[1] * own + [0] * (COMPLETION - own) for _, own in lengths])
     names = torch.arange(len(lengths)).unsqueeze(1) + 1

@@ -1,4 +1,4 @@
-"""What a report says of held-out pairs, on pairs whose answer is known."""
+"""The report's figures on held-out pairs, for pairs with known results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pairs in batches, and weights in gradients."""
+"""Batches of pairs, and weights in gradients."""
 
 import torch
 
@@ -11,7 +11,7 @@ from trainer.rendering.chat import Rendered
 def test_rows_that_are_too_long_or_say_nothing_are_left_out_and_counted():
     long = PreferenceRow([ASK], [FIRST, RESULT, ANSWER], [SECOND, RESULT, ANSWER], TOOLS)
     short = PreferenceRow([ASK], [FIRST], [ANSWER], TOOLS)
-    same = PreferenceRow([ASK], [FIRST, RESULT], [FIRST], TOOLS)  # alike in all that the policy wrote
+    same = PreferenceRow([ASK], [FIRST, RESULT], [FIRST], TOOLS)  # equal in everything that the policy wrote
     length = max(len(pair.chosen.ids) for pair in [rendered_pair(small_tokenizer(), short)])
     result = usable([rendered_pair(small_tokenizer(), row) for row in (long, short, same)], max_length=length)
     assert (len(result.pairs), result.too_long, result.identical) == (1, 1, 1)

@@ -1,4 +1,4 @@
-"""The process reward model: one judgment a turn, read where the policy stopped, and nothing else."""
+"""The process reward model: one prediction per turn, at the position where the policy stopped."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ CHAT = [SYSTEM, ASK, FIRST, RESULT, ANSWER, AGAIN, SECOND, NOTHING, ANSWER]
 
 
 def step_rows(count: int) -> list[dict[str, Any]]:
-    """Runs that ask for the budget, which is right, or for an offer, which is not: alternately."""
+    """Alternating runs that ask for the budget, which is right, and for an offer, which is wrong."""
     rows = []
     for number, row in enumerate(preference_rows(count)):
         bad = number % 2 == 1
@@ -59,7 +59,7 @@ def step_rows(count: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("template", "pieces"), [("small", SMALL), ("qwen3", QWEN3)])
 def test_a_turn_is_read_at_its_end_of_turn_token(template: str, pieces: list[tuple[str, bool]], tmp_path: Path):
-    """Log-probabilities at positions found by hand, from one unpadded pass, against what the batch gives."""
+    """Compares log-probabilities at positions found manually, from one unpadded pass, with those of the batch."""
     tokenizer, _ = prepared(template)
     ends, ids = [], []
     for text, own in pieces:
@@ -125,7 +125,7 @@ def test_a_row_that_cannot_be_says_why(change: dict[str, Any], words: str):
 
 
 def run_of(*classes: int) -> torch.Tensor:
-    """A run whose turns look bad (0), neutral (1) or good (2)."""
+    """A run whose turns look bad (0), neutral (1), or good (2)."""
     return torch.eye(3)[list(classes)]
 
 
@@ -139,14 +139,14 @@ def test_first_error_f1_is_the_harmonic_mean_of_two_shares():
 
 
 def test_what_looks_bad_is_learned_from_the_other_half():
-    """A model that is right in its order and too sure that all is well: errors at 0.3, else 0.1."""
+    """A model whose order is right but that is overconfident that all is well: errors at 0.3, others at 0.1."""
     wrong, right = torch.tensor([[0.1, 0, 0.9], [0.3, 0, 0.7]]), torch.tensor([[0.1, 0, 0.9], [0.1, 0, 0.9]])
     report = first_error([wrong, right] * 4, [1, -1] * 4)
     assert (report["f1"], report["thresholds"]) == (1.0, [0.3, 0.3])
 
 
 def test_a_half_cannot_choose_its_own_threshold():
-    """What parts errors from the rest in one half puts the other half's the wrong way round, so nothing is found there."""
+    """The threshold that separates errors in one half is wrong for the other half, so nothing is found there."""
     low, high = torch.tensor([[0.1, 0, 0.9]]), torch.tensor([[0.3, 0, 0.7]])
     report = first_error([low, high, high, low], [-1, 0, -1, 0])
     assert report["f1"] == 0.0
@@ -194,7 +194,7 @@ def test_a_run_learns_reports_and_its_model_judges_the_same_again(tmp_path: Path
 
 
 def test_the_accuracy_of_an_evaluation_knows_nothing_of_training(tmp_path: Path):
-    """However often a run logs: what is measured while training goes into no evaluation."""
+    """However often a run logs, measurements during training don't affect evaluations."""
     evaluated = []
     for every in (1, 10):
         place = tmp_path / str(every)
@@ -217,7 +217,7 @@ def test_lora_trains_the_head_whole(tmp_path: Path):
 
 
 def test_runs_of_the_office_judge_themselves(tmp_path: Path):
-    """Rollouts train a process reward model as they are: the environment's rewards and errors are the labels."""
+    """Rollouts can be used unchanged to train a process reward model: the environment's rewards and errors are the labels."""
     rollout = {
         "kind": "rollout",
         "policy": {"engine": "scripted", "script": "careless"},

@@ -1,4 +1,4 @@
-"""Whatever the algorithm: the same seed gives the same weights, and a run that was stopped ends with them too."""
+"""For every algorithm: the same seed gives the same weights, and a stopped and resumed run ends with them as well."""
 
 import json
 from collections.abc import Callable
@@ -39,7 +39,7 @@ CASES: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {
 
 
 def trained(folder: Path, case: str, *, stopped: bool = False) -> dict[str, torch.Tensor]:
-    """The weights of a run with gradient accumulation, stopped after its second step and resumed if `stopped`."""
+    """The weights of a run with gradient accumulation; if `stopped`, it's stopped after its second step and resumed."""
     folder.mkdir()
     make, changes = CASES[case]
     precision = changes.get("precision", "float32")
@@ -71,7 +71,7 @@ def test_a_stopped_run_ends_with_the_weights_of_one_that_was_left_alone(case: st
     [lambda event: isinstance(event, Started), lambda event: isinstance(event, Progress) and event.step == STEPS],
 )
 def test_an_evaluation_that_was_stopped_is_made_up_for(during: Callable[[Event], bool], tmp_path: Path):
-    """The first one, before anything was learned, and the last one."""
+    """Both the first evaluation, before anything was learned, and the last one."""
     reports = []
     for stopped in (False, True):
         folder = tmp_path / str(stopped) / "run"

@@ -1,4 +1,4 @@
-"""The reward model: Bradley-Terry on one number a trajectory, read where the policy stopped."""
+"""The reward model: Bradley–Terry on one number per trajectory, read where the policy stopped."""
 
 import json
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_a_row_ends_with_the_end_of_the_policys_last_turn(tmp_path: Path):
 
 
 class Fixed:
-    """A model whose rewards are given."""
+    """A model with given rewards."""
 
     def __init__(self, rewards: list[float]) -> None:
         self.logits = torch.tensor(rewards).unsqueeze(-1).requires_grad_()
@@ -102,7 +102,7 @@ def batch(**about: list[float]) -> dict[str, torch.Tensor]:
 
 
 def test_the_loss_asks_for_the_margin_and_weights_each_pair():
-    """-log σ(r_c - r_r - m), averaged over two pairs, each times its weight."""
+    """-log σ(r_c - r_r - m), averaged over two pairs, each multiplied by its weight."""
     model = Fixed([1.0, 0.0, 0.0, 0.0])
     loss = trainer_with().compute_loss(model, batch(weight=[1.0, 3.0], margin=[0.5, 0.0]))
     # pair 1: -log σ(0.5) = 0.474077; pair 2: -log σ(0) = 0.693147; (0.474077 + 3 · 0.693147) / 2 = 1.276759
@@ -131,12 +131,12 @@ def test_a_soft_label_mixes_both_orders_and_brings_its_own_weight():
 def test_ties_pull_rewards_together():
     model = Fixed([2.0, 2.0, 0.0, 0.0])
     trainer_with().compute_loss(model, batch(tie=[1.0, 1.0])).backward()
-    # half a win each: d/dr_chosen = (σ(2) - 0.5)/2 = 0.190399
+    # half a win for each side: d/dr_chosen = (σ(2) - 0.5)/2 = 0.190399
     assert model.logits.grad[0].item() == pytest.approx(0.190399, abs=1e-5)
 
 
 def test_the_chances_of_winning_losing_and_tying_add_up_to_one():
-    """Rao and Kupper's model: η > 0 leaves room for ties, most where the rewards are alike."""
+    """The model of Rao and Kupper: η > 0 makes ties possible, most likely where the rewards are equal."""
     apart = torch.tensor([0.0, 1.0, -3.0])
     none = torch.zeros(3)
 
@@ -156,7 +156,7 @@ def test_rewards_are_kept_near_zero():
 
 
 def test_a_new_head_on_frozen_bfloat16_weights_learns_in_float32(tmp_path: Path):
-    """In bfloat16 a step of 1e-5 on a weight of 0.02 is rounded away."""
+    """In bfloat16, a step of 1e-5 on a weight of 0.02 is rounded away."""
     optimizer = {"learning_rate": 3e-3, "batch_size": 8, "max_steps": 2, "precision": "bfloat16"}
     folder = tmp_path / "run"
     assert run_here(folder, reward_run(tmp_path, lora={"rank": 2}, optimizer=optimizer)) == ExitCode.FINISHED

@@ -1,4 +1,4 @@
-"""The order of rows: every row once a pass, sorted by length within a step, the same for the same seed."""
+"""The order of rows: every row once per epoch, sorted by length within a step, and reproducible for a seed."""
 
 from trainer.algorithms.row_order import order_of_rows
 

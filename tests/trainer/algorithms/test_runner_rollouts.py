@@ -1,4 +1,4 @@
-"""A training run whose episodes others play: over HTTP, token by token what was sampled, and without waiting for those that never come."""
+"""A training run whose episodes are played by others: over HTTP, with exactly the sampled tokens, and without waiting for episodes that never arrive."""
 
 import threading
 from collections import Counter
@@ -37,7 +37,7 @@ def complete(address: str, session: str, chat: list[dict[str, Any]], **more: Any
 
 
 def played(batch: Batch, episode: WantedEpisode, *, turns: int = 2) -> Trajectory:
-    """A talk of some turns, as the gateway records one."""
+    """A chat of some turns, as the gateway records one."""
     chat: list[dict[str, Any]] = [{"role": "user", "content": episode.task.instruction}]
     steps: list[Step] = []
     known = 0
@@ -54,7 +54,7 @@ def played(batch: Batch, episode: WantedEpisode, *, turns: int = 2) -> Trajector
 
 @contextmanager
 def runner(folder: Path, answer: Answer = played) -> Iterator[list[Batch]]:
-    """Plays what the training run in `folder` wants; gives the batches that it saw."""
+    """Plays the episodes that the training run in `folder` requests; yields the batches that it has seen."""
     ended, seen = threading.Event(), list[Batch]()
     files = EpisodeFolder(folder)
 

@@ -1,4 +1,4 @@
-"""SFT: only the policy's tokens have labels, and a model can be made from scratch."""
+"""SFT: only the policy's tokens have labels, and a model can be created from scratch."""
 
 import json
 import re
@@ -119,7 +119,7 @@ def test_a_run_all_of_whose_rows_are_too_long_says_how_long_they_are(tmp_path: P
 
 
 def test_a_base_model_that_learned_to_chat_stops_where_a_turn_ends(tmp_path: Path):
-    """A base model's end is that of a text; a server that knows no other would let it write on to the limit."""
+    """A base model's end token is that of a text; a server that knows no other would let it generate up to the limit."""
     base = save_policy(tmp_path / "base")
     for name, wrong in (("generation_config.json", 0), ("tokenizer_config.json", "<|endoftext|>")):
         key = "eos_token_id" if wrong == 0 else "eos_token"

@@ -1,4 +1,4 @@
-"""Rejection sampling: what is kept, what a hint leaves behind, and rounds that go on where they were."""
+"""Rejection sampling: what is kept, the effect of hints, and rounds that resume where they stopped."""
 
 import json
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_a_hint_names_the_calls_and_is_gone_from_what_is_learned():
 
 @pytest.fixture
 def acts_as(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Exchanges the policy that acts for a script: a model that was made in seconds succeeds at nothing."""
+    """Replaces the acting policy with a script, since a model trained in seconds never succeeds."""
 
     def exchange(script: str) -> None:
         def engine(config: Any, *_: object) -> ScriptedEngine:

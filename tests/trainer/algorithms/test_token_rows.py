@@ -1,4 +1,4 @@
-"""Each call of an episode is learned from once, in the chat in which it was sampled."""
+"""Each call of an episode is trained on once, in the chat in which it was sampled."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_a_turn_that_was_cut_off_can_be_left_out_of_the_loss() -> None:
     assert row_of(one).own == [1, 1, 0, 1, 1, 0, 1, 1]
     masked = row_of(one, ends={9})
     assert masked.turns == [0, 0, CONTEXT, CONTEXT, CONTEXT, CONTEXT, 2, 2]
-    assert masked.completion == [3, 9, 5, 6, 7, 9, 8, 9]  # it is still read
+    assert masked.completion == [3, 9, 5, 6, 7, 9, 8, 9]  # it's still read
 
 
 SEAM = {"seam": "It begins anew."}
@@ -55,7 +55,7 @@ def test_what_follows_unknown_tokens_is_used_from_the_next_break() -> None:
 
 
 def test_sub_agents_and_branches_are_chats_of_the_same_row() -> None:
-    """A sub-agent works while call c waits; a branch goes on from the first call in another way."""
+    """A sub-agent works while call c waits; a branch continues differently from the first call."""
     sub_agent = [CallTokens("b", [20], [21]), CallTokens("d", [22], [23])]
     branch = [CallTokens("a", [1], [2]), CallTokens("f", [30], [31])]
     row = row_of(episode(step([1], [2]), step([3], [4]), step([5], [6]), others=(sub_agent, branch), calls="ace"))
@@ -75,7 +75,7 @@ def test_two_branches_share_their_calls_and_each_is_learned_from_once() -> None:
 
 
 def test_a_row_is_at_most_so_many_times_as_long_as_the_longest_chat() -> None:
-    """Memory would otherwise have no bound that batch sizes could be chosen by."""
+    """Otherwise memory would have no bound from which batch sizes could be chosen."""
     many = tuple([CallTokens(f"b{number}", [1], [2])] for number in range(100))
     row = row_of(episode(step([1], [2]), others=many, calls="a"))
     assert row.chat_count == MAX_LENGTHS

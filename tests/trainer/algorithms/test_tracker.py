@@ -1,4 +1,4 @@
-"""Curves on another tracker: what it is told, and that no run depends on it."""
+"""Metrics for external trackers: what is sent, and that no run depends on a tracker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def variables_of_this_test() -> Iterator[None]:
 
 
 class Board(TrainerCallback):
-    """What MLflow's callback is to us; it keeps what it is told, and fails at the step `fails_at`."""
+    """A stand-in for MLflow's callback: it keeps what it gets, and fails at the step `fails_at`."""
 
     fails_at: int | None = None
 
@@ -143,7 +143,7 @@ def test_only_addresses_of_the_web_are_shown_without_what_is_secret(address: str
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_trackers_themselves_take_a_run(tmp_path: Path) -> None:
-    """In a folder of packages of its own: nothing else needs them."""
+    """Trackers are installed in a separate folder, since nothing else needs them."""
     packages = tmp_path / "packages"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages), *PACKAGES]
     subprocess.run(command, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""Turn-level advantages: what came after a turn, against the same turn of the group's others."""
+"""Turn-level advantages: the rewards after a turn, compared with the same turn in the rest of the group."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_a_turn_counts_for_the_next_reward_in_full_and_for_those_after_it_half()
 
 def test_the_baseline_is_the_mean_at_the_same_turn_and_a_rollout_that_is_over_has_none_to_come():
     group = [[0.5, 0.5], [0.5, 0.0], [0.0]]
-    # to go: [0.75, 0.5], [0.5, 0], [0]; means over the three: 5/12 at the first turn, 1/6 at the second
+    # rewards to go: [0.75, 0.5], [0.5, 0], [0]; means over the three: 5/12 at the first turn, 1/6 at the second
     assert turn_advantages(group, samples=3, scale="none") == [
         pytest.approx([1 / 3, 1 / 3]),
         pytest.approx([1 / 12, -1 / 6]),
@@ -22,7 +22,7 @@ def test_the_baseline_is_the_mean_at_the_same_turn_and_a_rollout_that_is_over_ha
 
 
 def test_an_early_success_is_blamed_less_for_a_later_mistake():
-    """Both reach the first goal; the second then makes a mistake. Trajectory-level credit would blame all of its turns alike."""
+    """Both reach the first goal; the second then makes a mistake. Trajectory-level credit would penalize all of its turns equally."""
     good, spoilt = turn_advantages([[1.0, 1.0], [1.0, -1.0]], samples=2, scale="none")
     assert (good, spoilt) == ([0.5, 1.0], [-0.5, -1.0])
     assert turn_advantages([[1.0, 1.0], [1.0, 1.0]], samples=2, scale="group") == [[0.0, 0.0], [0.0, 0.0]]

@@ -1,4 +1,4 @@
-"""Repairing functions: judged by hidden tests, whatever the policy says or tries."""
+"""Repairing functions, judged by hidden tests, whatever the policy tries."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def answer(environment: Code, tool: str, **arguments: object) -> Any:
 def test_a_repair_is_rewarded_by_how_many_hidden_tests_it_makes_pass():
     environment = code()
     assert environment.score() == Score(
-        0.25,  # 0 * 3 is 0 * 2
+        0.25,  # 0 * 3 equals 0 * 2
         False,
         {"hidden test 1": True, "hidden test 2": False, "hidden test 3": False, "hidden test 4": False},
     )
@@ -132,6 +132,6 @@ def test_an_episode_reads_the_same_every_time():
 
 
 def test_only_what_passed_is_remembered_of_a_source():
-    """Thousands of sources are: their answers may be a quarter of a megabyte each."""
+    """Thousands of sources are cached, and the results of one may be a quarter of a megabyte."""
     tests = json.dumps([{"arguments": [1], "expected": 1}, {"arguments": [2], "expected": 1}])
     assert passed_by("def f(n):\n    return 'x' * 100_000 if n == 2 else n", "f", tests) == (True, False)

@@ -1,4 +1,4 @@
-"""The office: the same for the same seed, judged by its final state, and without shortcuts that work."""
+"""The office environment: reproducible for a seed, judged by its final state, and without shortcuts that work."""
 
 import asyncio
 import json
@@ -118,7 +118,7 @@ def test_saying_done_is_not_doing():
     [
         ("send_file", {"file": "f10", "address": "mia22@office.test"}),  # the draft
         ("send_file", {"file": "f20", "address": "mia11@office.test"}),  # the namesake
-        ("move_mail", {"mail": "m30", "folder": "trash"}),  # nobody asked for it
+        ("move_mail", {"mail": "m30", "folder": "trash"}),  # not requested
         ("book_meeting", {"day": "Monday", "hour": 10, "address": "mia22@office.test"}),
     ],
 )
@@ -197,7 +197,7 @@ def test_levels_come_in_turn_and_keys_are_unique():
 
 
 def requests(task: Task) -> set[tuple[str, ...]]:
-    """Who is asked to get what: the words by which train and held-out tasks must differ."""
+    """Who is to get what: training and held-out tasks must differ in this."""
     words = ("name", "subject", "day"), ("sender", "person")
     return {
         (goal["goal"], *(next(goal[key] for key in keys if key in goal) for keys in words))

@@ -1,4 +1,4 @@
-"""TRL's own trainers find the tools, reset to tasks, and take the reward of the final state."""
+"""TRL's own trainers can use the environment: its tools, resetting to tasks, and the reward for the final state."""
 
 import inspect
 import json
@@ -44,7 +44,7 @@ def test_a_step_of_grpo_runs_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
     rewards: list[Any] = []
 
-    class Watched(trl_environment(Office)):  # type: ignore[misc]  # the class is made at run time
+    class Watched(trl_environment(Office)):  # type: ignore[misc]  # the class is created at run time
         def get_reward(self) -> float:
             rewards.append(super().get_reward())
             return float(rewards[-1])

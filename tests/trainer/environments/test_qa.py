@@ -1,4 +1,4 @@
-"""The smallest environment: one question, one answer."""
+"""The smallest environment, with one question and one answer."""
 
 from tests.trainer.environments.scripted_episodes import first_tasks, success_share
 from trainer.environments.qa import Qa

@@ -1,4 +1,4 @@
-"""An episode can be taken up again at any of its turns, or it is refused."""
+"""An episode can be resumed at any of its turns; otherwise this is refused."""
 
 import asyncio
 from dataclasses import replace
@@ -25,7 +25,7 @@ def expert() -> Trajectory:
 
 
 class Recorded:
-    """Acts as a trajectory says; what is None cannot be read."""
+    """Acts as in a trajectory; None stands for an unreadable turn."""
 
     def __init__(self, messages: list[Message | None]) -> None:
         self.messages = iter(messages)

@@ -1,4 +1,4 @@
-"""Hostile code computes, answers, and reaches nothing: no file, no network, no process, no secret, no more than its share."""
+"""Hostile code can compute and return values, but can't access files, the network, processes, or secrets, or exceed its share."""
 
 import platform
 import textwrap
@@ -17,13 +17,13 @@ SYSCALL = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\ndef f():\n  
 
 
 def answer(body: str, **limits: Any) -> Any:
-    """What a function with this body answers, or the error it ends in."""
+    """The result of a function with this body, or the error that ends it."""
     (result,) = run_calls("def f():\n" + textwrap.indent(textwrap.dedent(body), "    "), "f", [[]], **limits).results
     return result.get("value", result.get("error"))
 
 
 def jail_with(folder: Path, change: str) -> Path:
-    """The jail as it would be on a machine where something is otherwise."""
+    """The jail as it would be on a machine that differs in one respect."""
     path = folder / "jail_elsewhere.py"
     path.write_text(
         f"import sys\nsys.path.insert(0, {str(sandbox.JAIL.parent)!r})\nimport jail\n{change}\njail.main()\n"
@@ -132,7 +132,7 @@ WAIT = "import _thread\nlock = _thread.allocate_lock()\nlock.acquire()\nlock.acq
 def test_code_cannot_wait_in_a_place_that_others_need():
     began = time.monotonic()
     assert answer(WAIT) == "the interpreter crashed"
-    assert time.monotonic() - began < 10  # of 30 seconds that would be allowed
+    assert time.monotonic() - began < 10  # of the 30 seconds that would be allowed
 
 
 def test_what_waits_nevertheless_ends_too_and_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

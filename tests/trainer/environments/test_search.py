@@ -1,4 +1,4 @@
-"""Questions over an encyclopedia: found by a real index, judged by the answer alone, and never known beforehand."""
+"""Questions about an encyclopedia: searched with a real index, judged by the answer alone, and not answerable from memory."""
 
 import json
 from typing import Any
@@ -28,13 +28,13 @@ def answer(environment: Search, tool: str, **arguments: object) -> Any:
 def test_rare_words_count_more_and_long_documents_less():
     index = Index(["the red lamp", "the red boat and the long journey of the red boat", "the lamp", "the tree"])
     assert index.best("tree", 9) == [3]
-    assert index.best("red lamp", 9) == [0, 2, 1]  # lamp is in two short documents, red in a short and a long one
+    assert index.best("red lamp", 9) == [0, 2, 1]  # lamp occurs in two short documents, red in a short and a long one
     assert index.best("THE boat!", 1) == [1]
     assert index.best("nothing", 9) == []
 
 
 def test_a_known_value_of_the_formula():
-    # One document of two in which the word stands once, at mean length: ln(1 + (2 - 1 + 0.5) / 1.5) * 2.2 / 2.2 = ln 2
+    # In one of two documents, the word occurs once, at mean length: ln(1 + (2 - 1 + 0.5) / 1.5) * 2.2 / 2.2 = ln 2
     index = Index(["alpha beta", "gamma delta"])
     assert index._weights["alpha"] == [(0, pytest.approx(0.6931472))]
 

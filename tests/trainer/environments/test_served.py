@@ -43,7 +43,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def office() -> Iterator[str]:
-    """The address of a process that serves the office."""
+    """The URL of a process that serves the office environment."""
     port = free_port()
     command = [
         sys.executable,
@@ -146,7 +146,7 @@ def test_a_server_that_is_not_there_fails_the_run_by_name(tmp_path: Path, monkey
 
 
 class Counter(BaseHTTPRequestHandler):
-    """A server of the older kind: no /ws, one episode. Count to three."""
+    """A server of the older kind, without /ws and with one episode: count to three."""
 
     protocol_version = "HTTP/1.1"
     schema: dict[str, Any] = {
@@ -246,7 +246,7 @@ def test_splits_of_a_server_are_drawn_apart(counter: str):
 
 
 class Misbehaving(Counter):
-    """Answers well once; the step after that is `answer_to_step`."""
+    """Responds correctly once; the next step gets `answer_to_step`."""
 
     answer_to_step: bytes = b""
     status = 200
@@ -275,7 +275,7 @@ class Misbehaving(Counter):
 
 @pytest.fixture
 def misbehaving(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Of a server of its own: what is set on the class is gone afterwards."""
+    """The URL of a separate server, since its class attributes are changed and restored."""
     monkeypatch.setattr(session, "SECONDS", 2.0)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Misbehaving)
     server.daemon_threads = True
@@ -312,7 +312,7 @@ def step_with(**fields: str) -> bytes:
 def test_a_server_that_misbehaves_ends_the_episode_with_its_reason(
     misbehaving: str, behavior: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """At once, and with what was done before; memory does not grow with what it sends."""
+    """It ends immediately, with the earlier steps; memory doesn't grow with what the server sends."""
     for name, value in behavior.items():
         monkeypatch.setattr(Misbehaving, name, value)
 
@@ -335,7 +335,7 @@ def test_a_server_that_is_never_done_is_left_when_the_budget_is_spent(counter: s
 
     run = asyncio.run(play(served_at(counter, "count")(), EPISODE, Waiting(), Budget(steps=5)))
     assert (run.outcome.termination, len(run.steps)) == ("max_steps", 5)
-    assert run.info["success_from_reward"] is True  # the server says nothing of success
+    assert run.info["success_from_reward"] is True  # the server doesn't report success
 
 
 def test_an_episode_of_a_task_of_ones_own_opens_with_its_chat():

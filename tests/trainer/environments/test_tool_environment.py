@@ -1,4 +1,4 @@
-"""The environment of one's own that the documentation shows."""
+"""The custom environment that the documentation shows."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Schemas come from signatures; arguments are checked against them before anything runs."""
+"""Schemas are derived from signatures; arguments are checked against them before anything runs."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""The office of the higher levels: rules that refuse and rules that cost, tools that fail, lists that are cut, and asking."""
+"""The office environment at higher levels: rules that refuse and rules with a penalty, failing tools, truncated lists, and asking the user."""
 
 import json
 from typing import Any
@@ -173,7 +173,7 @@ def test_text_must_hold_what_it_should_say():
     answer(environment, "post_message", channel="news", text="It is 12400.")
     assert not environment.score().subgoals["tell"]
     answer(environment, "post_message", channel="news", text="It is 1,240.")
-    assert environment.score() == Score(0.0, False, {"tell": True})  # the first message was one too many
+    assert environment.score() == Score(0.0, False, {"tell": True})  # the first message was superfluous
 
 
 @pytest.mark.parametrize("level", ["L4", "L5"])

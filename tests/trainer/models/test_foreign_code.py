@@ -1,4 +1,4 @@
-"""A model's folder that brings code, pickles, or references to other folders: nothing of it runs, and nothing of it is read."""
+"""Model folders that contain code, pickles, or references to other folders: none of the code runs, and none of the files is read."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from trainer.models.loader import load_policy, load_process_model, load_reward_m
 
 
 class Deadly:
-    """Unpickling it leaves a file."""
+    """Unpickling this would create a file."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -34,7 +34,7 @@ def change(path: Path, **settings: Any) -> None:
 
 
 def own_code(folder: Path, mark: Path) -> None:
-    """Of a kind of model that transformers knows: it has code of its own for it."""
+    """Add code to a model of a kind that transformers knows without it."""
     change(folder / "config.json", auto_map={"AutoConfig": "mine.C", "AutoModelForCausalLM": "mine.M"})
     change(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": ["mine.T", "mine.T"]}, tokenizer_class="Mine")
     (folder / "custom_generate").mkdir()

@@ -1,4 +1,4 @@
-"""Models come from folders or the hub, as safetensors only, and a failure says what was wrong with the place."""
+"""Models are loaded from folders or the hub, only as safetensors, and errors say what is wrong with the location."""
 
 import json
 from collections.abc import Callable

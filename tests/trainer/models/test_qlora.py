@@ -1,4 +1,4 @@
-"""QLoRA: refused where it cannot be; its adapters go into whole weights."""
+"""QLoRA: refused where it isn't supported; its adapters can be merged into full weights."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The model of one's own: made from text, the same for the same seed, and able to write anything."""
+"""Models from scratch: their vocabulary is built from text, they're reproducible for a seed, and can write any text."""
 
 import torch
 from transformers import AutoTokenizer

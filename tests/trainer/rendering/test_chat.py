@@ -1,4 +1,4 @@
-"""What the policy wrote, and nothing else, carries loss: checked token by token against chats spelled out by hand."""
+"""Only what the policy wrote carries loss, checked token by token against chats written out here."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ QWEN3 = [
 
 
 def by_hand(tokenizer: PreTrainedTokenizerFast, pieces: list[tuple[str, bool]]) -> tuple[list[int], list[int]]:
-    """Ids and mask of a chat spelled out piece by piece. Pieces may only be cut where no token spans the cut."""
+    """Token ids and mask of a chat given in pieces. Pieces may only be split where no token spans the boundary."""
     ids: list[int] = []
     mask: list[int] = []
     for text, own in pieces:
@@ -83,7 +83,7 @@ def test_ids_and_mask_are_those_of_the_chat_spelled_out(tokenizer: Any, pieces: 
 
 @pytest.mark.parametrize(("tokenizer", "pieces"), [(small_tokenizer(), SMALL), (qwen3(), QWEN3)])
 def test_a_completion_is_masked_after_its_prompt_and_cut_after_its_last_own_token(tokenizer: Any, pieces: Any):
-    """The assistant turns in the shared prefix are nobody's to learn."""
+    """The assistant turns in the shared prefix aren't learned from."""
     ids, mask = by_hand(tokenizer, [(text, own and index > 9) for index, (text, own) in enumerate(pieces[:-1])])
     assert render_completion(tokenizer, CHAT[:6], CHAT[6:], TOOLS) == (ids, mask)
 
@@ -95,7 +95,7 @@ def test_a_tool_result_at_the_end_is_cut_off():
 
 @pytest.mark.parametrize("tokenizer", [small_tokenizer(), qwen3()])
 def test_a_chat_only_ever_grows_at_its_end(tokenizer: Any):
-    """What the policy saw when it acted is a prefix of what it is trained on."""
+    """What the policy saw when it acted is a prefix of what it's trained on."""
     whole = render(tokenizer, CHAT, TOOLS).ids
     for length in (2, 4, 6, 8):
         prompt = render_prompt(tokenizer, CHAT[:length], TOOLS)

@@ -1,4 +1,4 @@
-"""Whatever the family of the model: what it is prompted with and what it wrote are told apart alike in training and in rollouts."""
+"""For all model families, prompts and the policy's own tokens are distinguished in the same way in training and in rollouts."""
 
 import re
 
@@ -27,7 +27,7 @@ YES, NO = ({"role": "assistant", "content": word} for word in ("Yes.", "No."))
 CHAT = [FIRST, YES, SECOND, NO]
 SPECIAL = re.compile(r"<[|｜][^<>|｜ ]{1,40}[|｜]>|<(?:start|end)_of_turn>")
 
-# TRL's training template, the tokenizer's own end, and what the policy writes to answer "No."
+# TRL's training template, the tokenizer's own end token, and what the policy writes to answer "No."
 FAMILIES = [
     ("qwen2_5", "<|im_end|>", "No.<|im_end|>"),
     ("qwen3", "<|im_end|>", "<think>\n\n</think>\n\nNo.<|im_end|>"),
@@ -48,7 +48,7 @@ def tokenizer_of(family: str, end: str) -> PreTrainedTokenizerFast:
 
 
 def tokenizer_with(template: str, end: str) -> PreTrainedTokenizerFast:
-    """As a model that was downloaded brings it."""
+    """A tokenizer as a downloaded model would have it."""
     tokenizer = train_tokenizer(TEXTS, SMALLEST.vocabulary)
     tokenizer.add_special_tokens({"additional_special_tokens": sorted({*SPECIAL.findall(template), end})})
     tokenizer.eos_token, tokenizer.bos_token = end, "<bos>"
@@ -155,7 +155,7 @@ def test_a_call_is_read_whose_end_is_that_of_its_turn(end: str):
 
 @pytest.mark.parametrize("family", ["llama3", "phi3", "lfm2", "deepseek_r1_distill"])
 def test_a_template_that_leaves_out_calls_is_refused(family: str):
-    """What remains of such a turn is its end alone: a policy would learn to say nothing."""
+    """Only the end token of such a turn would remain: a policy would learn to say nothing."""
     tokenizer = tokenizer_with(getattr(chat_template_utils, f"{family}_chat_template"), "<|end|>")
     prepare_template(tokenizer)
     with pytest.raises(ValueError, match="leaves out the call of 'find'"):
@@ -184,7 +184,7 @@ def test_reasoning_is_kept_by_a_template_that_calls_it_thinking():
 
 @pytest.mark.parametrize("family", ["qwen2_5", "qwen3", "gemma3"])
 def test_a_known_format_in_other_words_is_known(family: str):
-    """Copies of a model bring its format with another comment, or a branch that no chat takes."""
+    """Copies of a model may have its format with another comment, or a branch that no chat reaches."""
     original = getattr(chat_template_utils, f"{family}_chat_template")
     tokenizer = tokenizer_with("{#- Mended. -#}\n" + original, "<|im_end|>")
     prepare_template(tokenizer)
@@ -193,7 +193,7 @@ def test_a_known_format_in_other_words_is_known(family: str):
 
 
 def test_another_system_prompt_is_another_format():
-    """Nothing of a model's own format is exchanged for a relative's."""
+    """A model's own format is never replaced by that of a related model."""
     original = chat_template_utils.qwen2_5_chat_template
     tokenizer = tokenizer_with(original.replace("created by Alibaba Cloud", "of the coders"), "<|im_end|>")
     prepare_template(tokenizer)

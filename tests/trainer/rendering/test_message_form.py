@@ -1,4 +1,4 @@
-"""Chats as they were recorded reach every template in its own spelling: ids of calls, arguments, and reasoning."""
+"""Recorded chats are adapted to each template: ids of calls, arguments, and reasoning."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from trainer.rendering.chat import render_completion, render_continuation, rende
 from trainer.rendering.message_form import in_template_form, with_short_ids
 from trainer.rendering.templates import prepare_template
 
-# In the style of Mistral's: no generation prompt, ids of nine letters and digits within the calls and their results.
+# In the style of Mistral's: no generation prompt, and ids of nine letters and digits in calls and their results.
 MISTRAL = """{{ bos_token }}{% for message in messages %}\
 {% if message.role == "user" %}[INST] {{ message.content }} [/INST]\
 {% elif message.role == "tool" %}\
@@ -83,7 +83,7 @@ def test_ids_that_fit_stay():
 
 
 def test_arguments_that_are_text_are_not_written_as_one_more_string():
-    """OpenAI's protocol has them as text, which Mistral's templates would quote again."""
+    """OpenAI's protocol has arguments as text, which Mistral's templates would quote again."""
     made = calling("call_1")
     made["tool_calls"][0]["function"]["arguments"] = '{"name": "budget"}'
     text = written(mistral(), [FIRST, made, result("call_1")], TOOLS)
@@ -114,7 +114,7 @@ def test_templates_that_take_a_chat_as_it_is_get_it_so(family: str):
 
 
 def test_a_lone_surrogate_does_not_end_a_run():
-    """JSON of a policy's call or of an environment can hold one; a tokenizer raises."""
+    """JSON in a policy's call or from an environment may contain one, for which tokenizers raise an error."""
     tokenizer = small_tokenizer()
     chat = [FIRST, calling("c1", name="a\ud800"), result("c1", "b\udfff"), YES]
     rendered = render_completion(tokenizer, chat[:1], chat[1:], TOOLS)
@@ -142,7 +142,7 @@ R1_TURNS = [
 
 @pytest.mark.parametrize(("said", "written_as"), R1_TURNS)
 def test_where_turns_are_prompted_with_a_thought_the_policys_tokens_follow_that_prompt(said: Any, written_as: str):
-    """In every turn, and however the reasoning was recorded. The prompt, <think> included, is nobody's to learn."""
+    """In every turn, and however the reasoning was recorded. The prompt, including <think>, isn't learned from."""
     tokenizer = r1()
     turn = {"role": "assistant", **said}
     chat = [FIRST, turn, CHAT[2], turn]
@@ -172,7 +172,7 @@ THINKS = [{**each, "reasoning_content": why} for each, why in ((CHAT[1], "Why so
 
 @pytest.mark.parametrize("family", ["glm4moe", "nemotron_3_nano", "gptoss", "lfm2_2_5"])
 def test_turns_that_lose_their_reasoning_once_another_follows_are_refused(family: str):
-    """As they stand there a policy would learn to answer without; alone each is learned after what it is prompted with."""
+    """In context, a policy would learn to answer without reasoning; individually, each turn is learned after its own prompt."""
     end = "<|return|>" if family == "gptoss" else "<|im_end|>"
     tokenizer = tokenizer_with(getattr(chat_template_utils, f"{family}_chat_template"), end)
     prepare_template(tokenizer)
@@ -186,7 +186,7 @@ def test_turns_that_lose_their_reasoning_once_another_follows_are_refused(family
 
 @pytest.mark.parametrize(("family", "chat"), [("deepseekv3", CHAT), ("qwen3_5_nothink", [FIRST, THINKS[0]])])
 def test_turns_that_do_not_follow_their_prompt_are_refused(family: str, chat: list[dict[str, Any]]):
-    """The one prompts with <think> and never writes it, the other prompts with a thought that is over."""
+    """The first kind prompts with <think> and never writes it, the second prompts with an empty thought."""
     tokenizer = tokenizer_with(getattr(chat_template_utils, f"{family}_chat_template"), "<|im_end|>")
     prepare_template(tokenizer)
     with pytest.raises(ValueError, match=r"differs from that turn's prompt, which ends in '.*think>'"):

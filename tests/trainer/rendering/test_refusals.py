@@ -1,4 +1,4 @@
-"""Rows that a template refuses are told, and end a run only where they are many."""
+"""Rows that a template refuses are reported, and end a run only if there are many."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_none_is_nothing_to_tell():
 
 
 BROKEN = {"role": "assistant", "tool_calls": [{"function": {"name": "x"}}]}
-"""A call that no template writes."""
+"""A call that no template can render."""
 ROWS = {
     "sft": ({"messages": [ASK, ANSWER]}, {"messages": [ASK, BROKEN]}),
     "dpo": (
@@ -102,7 +102,7 @@ PLAIN = (
     "{{ message.content }}{% for call in message.tool_calls or [] %}{{ call.function | tojson }}{% endfor %}<|im_end|>{% endgeneration %}"
     "{% else %}{{ message.content }}<|im_end|>{% endif %}\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""A template without a place for reasoning, as Llama 3's."""
+"""A template without reasoning, like Llama 3's."""
 
 
 @pytest.mark.parametrize("keeps", [False, True])

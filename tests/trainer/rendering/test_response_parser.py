@@ -1,4 +1,4 @@
-"""What the policy generated becomes a message again; what cannot be read is kept as it is."""
+"""The policy's output is parsed into a message; what can't be parsed is kept unchanged."""
 
 import pytest
 

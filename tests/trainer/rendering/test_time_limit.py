@@ -1,4 +1,4 @@
-"""What may never end is ended, whatever it catches."""
+"""Code that may never end is interrupted, whatever it catches."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Learned rewards say what their models say, whatever the batch."""
+"""Learned rewards equal their models' outputs, whatever the batch."""
 
 from pathlib import Path
 

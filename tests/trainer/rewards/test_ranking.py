@@ -1,4 +1,4 @@
-"""A judge that ranks a group: what it is shown, and what its answer counts."""
+"""A judge that ranks a group: what it's shown, and how its answer is used."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def rollout(*answers: str, task: str = "t") -> Trajectory:
 
 
 class Likes:
-    """Scores each rollout by a word in it, wherever it stands, plus something for standing first."""
+    """Scores each rollout by a word in it, with a bonus for the first position."""
 
     def __init__(self, bias: float = 0.0) -> None:
         self.bias = bias
@@ -41,7 +41,7 @@ def test_a_groups_rollouts_are_scored_together_whatever_their_order():
     judge = Likes()
     assert [score.value for score in ranking.score(group, TERM, judge)] == [0.5, 0.0, 0.25]
     assert len(judge.asked) == 2
-    assert judge.asked[0].count("Opened it.") == 1  # what all have in common is shown once
+    assert judge.asked[0].count("Opened it.") == 1  # what all have in common is shown only once
     assert judge.asked[0].index("<shared>") < judge.asked[0].index("Opened it.") < judge.asked[0].index("<rollout")
 
 

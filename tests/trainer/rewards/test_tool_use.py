@@ -26,7 +26,7 @@ def test_a_wrong_argument_costs_its_share():
     wrong = Call("send", {"file": "f13", "to": "Ana "})
     assert likeness(wrong, SEND) == pytest.approx(
         2 / 3
-    )  # the tool and one of two arguments; case and blanks do not count
+    )  # the tool and one of two arguments match; case and spaces are ignored
     assert compare([FIND, wrong], [FIND, SEND]).arguments == pytest.approx((1 + 2 / 3) / 2)
 
 

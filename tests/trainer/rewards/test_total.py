@@ -1,4 +1,4 @@
-"""Terms, their weights, and the sum; every part stays visible."""
+"""Reward terms, their weights, and the sum; every part stays visible."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_by_default_a_run_is_worth_its_outcome():
 
 
 def test_an_outcome_that_is_no_number_says_nothing():
-    """It would count as the best there is: `min(1.0, nan)` is 1."""
+    """Otherwise it would count as the best possible: `min(1.0, nan)` is 1."""
     scores = [
         each.parts["outcome"]
         for each in rewards_for(RewardsConfig(), Path()).score(
@@ -45,7 +45,7 @@ def test_an_outcome_that_is_no_number_says_nothing():
 
 
 def test_what_a_turn_earned_is_bounded_as_the_outcome_is():
-    """A runner or an environment elsewhere may say 1e300 of a turn, or no number: the advantages of its whole group would be none."""
+    """A runner or a served environment may report 1e300 for a turn, or NaN: all advantages of its group would be invalid."""
     said = [turn(1e300), turn(float("-inf")), turn(float("nan")), turn(0.5)]
     (reward,) = rewards_for(RewardsConfig(), Path()).score([run(*said, reward=1.0)])
     assert reward.turns == [1.0, -1.0, 0.0, 0.5]
@@ -85,7 +85,7 @@ def test_where_a_term_has_nothing_to_say_the_mean_of_the_tasks_others_counts():
     assert metrics["rewards/subgoals/missing"] == pytest.approx(0.4)
     assert metrics["rewards/subgoals/mean"] == pytest.approx(2 / 3)
     lonely, spoken = terms.score([other, run(turn(), subgoals=half)])
-    assert (lonely.total, spoken.total) == (1.25, 1.25)  # of its own task nobody spoke
+    assert (lonely.total, spoken.total) == (1.25, 1.25)  # nothing is known about its own task
     assert terms.score([run(turn())])[0].total == 1.0
 
 

@@ -1,4 +1,4 @@
-"""A real server on this machine that speaks the OpenAI protocol, well and badly, and dies when it is told to."""
+"""A real HTTP server with the OpenAI protocol that can misbehave, and dies on request."""
 
 import json
 import threading
@@ -12,13 +12,13 @@ from trainer.records import read_trajectories
 
 
 class Server:
-    """Answers with what `reply` returns: (status, body). Keeps the requests it saw."""
+    """Responds with what `reply` returns: (status, body). Keeps the requests."""
 
     def __init__(self) -> None:
         self.is_down = False
-        """Connections are closed without an answer."""
+        """Connections are closed without a response."""
         self.looks_until_up: int | None = None
-        """After how many questions for its models a server that's down is up again; None is never."""
+        """Number of requests for its models after which a server that is down comes back; None: never."""
         self.models = ["m"]
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []

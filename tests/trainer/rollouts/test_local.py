@@ -114,7 +114,7 @@ def test_a_folder_without_a_model_is_a_configuration_failure(tmp_path: Path):
 
 
 def test_a_model_whose_calls_nobody_could_read_is_refused(tmp_path: Path):
-    """Played on, it would never do anything: every call would be taken for an answer."""
+    """If it continued, it would never act: every call would be taken for an answer."""
     config = local_run(tmp_path)
     tokenizer = small_tokenizer()
     saved = tmp_path / "policy" / "tokenizer_config.json"

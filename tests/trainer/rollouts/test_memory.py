@@ -1,4 +1,4 @@
-"""A chat that a model remembers goes on as if it were read again, in whatever company."""
+"""A chat in a model's KV cache continues as if it were read again, whatever else is in the batch."""
 
 import random
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def turn(requests: Sequence[Request], model: torch.nn.Module = MODEL) -> list[Sa
 
 
 def chat(number: int) -> tuple[list[int], random.Random]:
-    """A prompt of its own length, and the numbers that decide what follows."""
+    """A prompt with its own length, and the random numbers that determine its continuation."""
     rng = random.Random(number)
     return [rng.randrange(10, VOCABULARY) for _ in range(3 + 7 * number)], rng
 
@@ -50,7 +50,7 @@ def test_turns_are_the_same_with_memory_and_without():
                 prompt += memory.ids
             memories[place] = memory.memory
             assert memory.memory is not None
-            assert memory.memory.length == len(chats[place][0]) - 1  # nobody has read the last token yet
+            assert memory.memory.length == len(chats[place][0]) - 1  # the last token hasn't been read yet
 
 
 def _request(chat: tuple[list[int], random.Random], place: int) -> tuple[list[int], int, random.Random]:
@@ -67,7 +67,7 @@ def test_a_turn_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch):
         MODEL, "forward", lambda **named: [widths.append(named["input_ids"].size(1)), forward(**named)][1]
     )
     turn([Request([*prompt, *first.ids, 7, 8], 2, rng, first.memory)])
-    assert widths == [3, 1]  # the last token of the turn before, and two new ones
+    assert widths == [3, 1]  # the last token of the previous turn, and two new ones
 
 
 def test_a_model_with_a_window_reads_the_chat_again():

@@ -1,4 +1,4 @@
-"""Plain text stands for the same messages, and comes back as them."""
+"""Plain text represents the same messages, and is parsed back into them."""
 
 import json
 import time

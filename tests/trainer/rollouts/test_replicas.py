@@ -1,4 +1,4 @@
-"""Servers that die in the middle of rollouts: that is told apart from a policy that fails, and counts nowhere."""
+"""Servers that die during rollouts: distinguished from failures of the policy, and never counted as such."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def dies_at(server: Server, number: int, *, returns: bool) -> None:
-    """It dies of this request. Where it returns, whoever looks for its models twice finds it again."""
+    """The server dies on this request. If `returns`, it's up again at the second request for its models."""
 
     def reply(body: dict[str, Any]) -> tuple[int, Any]:
         if len(server.requests) == number:

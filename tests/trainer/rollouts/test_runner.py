@@ -1,4 +1,4 @@
-"""Rollouts: every episode once, whatever happens in between."""
+"""Rollouts: every episode is played once, whatever happens in between."""
 
 import asyncio
 import json
@@ -67,7 +67,7 @@ def test_a_resumed_run_plays_only_what_is_missing(tmp_path: Path):
     run_here(tmp_path, rollout())
     path = tmp_path / "trajectories.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:5]) + lines[5][:100])  # killed while it wrote the sixth
+    path.write_text("".join(lines[:5]) + lines[5][:100])  # killed while writing the sixth
     assert run_here(tmp_path, rollout()) == ExitCode.FINISHED
     assert len(ids(tmp_path)) == len(set(ids(tmp_path))) == 12
     starts = [line.event for line in events_of(tmp_path) if isinstance(line.event, Started)]
@@ -119,7 +119,7 @@ def test_what_cannot_run_is_refused_by_name(tmp_path: Path, changes: Any, code: 
 
 
 class Repeating:
-    """Makes the same turn again and again."""
+    """Repeats the same turn forever."""
 
     def __init__(self, turn: Turn | PolicyError) -> None:
         self.turn = turn
@@ -163,7 +163,7 @@ async def test_a_call_that_cannot_be_read_is_told_to_the_policy():
 
 
 class Broken(Office):
-    """An office with a bug: a tool raises what no tool should."""
+    """An office environment with a bug: a tool raises an unexpected exception."""
 
     def step(self, action: Message) -> Transition:
         raise KeyError("desk")
@@ -178,7 +178,7 @@ async def test_an_environment_that_breaks_ends_its_episode_and_is_kept():
 
 
 class Slow(Office):
-    """Waits for another process at each step."""
+    """Waits for another process in each step."""
 
     waits = True
 
@@ -188,7 +188,7 @@ class Slow(Office):
 
 
 class Stuck(Slow):
-    """Waits for a process that does not answer."""
+    """Waits for a process that never responds."""
 
     def step(self, action: Message) -> Transition:
         time.sleep(20)
@@ -217,4 +217,4 @@ def test_a_cancel_does_not_wait_for_an_environment_that_does_not_answer():
 async def test_environments_that_wait_do_not_hold_up_each_other():
     began = time.monotonic()
     await asyncio.gather(*(play(Slow(), a_task(), Repeating(Turn(LOOKUP)), Budget(steps=2)) for _ in range(4)))
-    assert time.monotonic() - began < 1.2  # one after the other would take 1.6 s
+    assert time.monotonic() - began < 1.2  # sequentially, they would take 1.6 s

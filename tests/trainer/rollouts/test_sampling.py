@@ -1,4 +1,4 @@
-"""Sampling: the right token for each number, and the same turn whoever shares the batch."""
+"""Sampling: the right token for each random number, and the same turn in any batch."""
 
 import random
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def test_top_p_keeps_the_smallest_set_that_reaches_it():
     assert chosen.tolist() == [1, 1, 2]  # 0.6 / 0.9 = 0.667 of what is left is token 1's
 
 
-@pytest.mark.parametrize("spread", [0.1, 2, 8])  # from far more tokens than are put in order at first to a few
+@pytest.mark.parametrize("spread", [0.1, 2, 8])  # from far more tokens than are initially sorted down to a few
 @pytest.mark.parametrize("top_p", [0.5, 0.95, 1])
 def test_rare_tokens_are_drawn_as_if_all_had_been_put_in_order(spread: float, top_p: float):
     logprobs = (torch.randn(32, 2000, generator=torch.Generator().manual_seed(0)) * spread).double().log_softmax(-1)

@@ -1,4 +1,4 @@
-"""A policy behind HTTP, on a server that speaks the protocol well and badly."""
+"""A policy behind HTTP, on a server that may misbehave."""
 
 import json
 from collections.abc import Iterator
@@ -172,7 +172,7 @@ def test_a_server_without_tool_calling_is_spoken_to_in_plain_text(tmp_path: Path
 
 @pytest.mark.parametrize("status", [400, 500])
 def test_ids_of_calls_are_short_where_the_server_refuses_others(tmp_path: Path, server: Server, status: int):
-    """As Mistral's template has it refused, through whatever server."""
+    """Mistral's template refuses other ids, whatever the server."""
     said = "Tool call IDs should be alphanumeric strings with length 9!"
 
     def reply(body: dict[str, Any]) -> tuple[int, Any]:

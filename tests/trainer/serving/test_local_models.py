@@ -1,4 +1,4 @@
-"""This installation's own server answers with what training runs made, and with the tokens that were sampled."""
+"""This installation's own server serves models made by training runs, and returns the sampled tokens."""
 
 import asyncio
 import json
@@ -26,14 +26,14 @@ def runs(tmp_path: Path) -> Path:
 
 
 def trained(runs: Path, seed: int = 0) -> str:
-    """The id of a training run that left a model."""
+    """The id of a training run with a model."""
     run = str(uuid4())
     save_policy(runs / run / "model", seed)
     return run
 
 
 def talk(models: LocalModels, talking: Any) -> Any:
-    """What `talking(client)` returns."""
+    """The result of `talking(client)`."""
 
     async def held() -> Any:
         transport = httpx.ASGITransport(models.application())
@@ -135,7 +135,7 @@ def test_only_as_many_models_are_kept_as_fit(runs: Path, monkeypatch: pytest.Mon
 
 
 def test_models_that_answer_somebody_are_not_joined_by_more_than_fit(runs: Path, monkeypatch: pytest.MonkeyPatch):
-    """A model that made room while it answered would stay in memory all the same."""
+    """A model unloaded while in use would stay in memory anyway."""
     monkeypatch.setattr(local_models, "MAX_LOADED", 2)
     models, loaded = LocalModels(runs, key=KEY), []
     monkeypatch.setattr(
@@ -168,7 +168,7 @@ def test_one_workspace_does_not_keep_the_others_out(runs: Path, monkeypatch: pyt
     models = LocalModels(runs, key=KEY)
     first, second, third, others = (trained(runs) for _ in range(4))
     with models._slot(first, "one"):
-        with models._slot(second, "one"):  # alone, it may have everything
+        with models._slot(second, "one"):  # alone, it may use everything
             with pytest.raises(local_models.Refused), models._slot(others, "another"):
                 pass
             with pytest.raises(local_models.Refused), models._slot(third, "one"):
@@ -306,7 +306,7 @@ def test_a_broken_model_is_said_to_be_one(runs: Path):
 
 
 def test_a_chat_template_that_never_ends_ends_its_own_chat_alone(runs: Path, monkeypatch: pytest.MonkeyPatch):
-    """It held the event loop, and with it the chats of all models."""
+    """It once blocked the event loop, and with it the chats of all models."""
     monkeypatch.setattr(local_models, "TEMPLATE_SECONDS", 5.0)
     endless, other = trained(runs), trained(runs, 1)
     config = runs / endless / "model" / "tokenizer_config.json"
@@ -339,7 +339,7 @@ def test_a_chat_template_that_never_ends_ends_its_own_chat_alone(runs: Path, mon
 
 
 def test_a_server_whose_event_loop_hangs_ends_so_that_it_is_started_anew():
-    """Whatever holds the interpreter, a pattern that tries for ever say, which no thread could end."""
+    """For example, a pattern that never finishes holds the interpreter, and no thread could interrupt it."""
     code = """
 import re, socket
 from trainer.serving import local_models

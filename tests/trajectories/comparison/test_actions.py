@@ -1,4 +1,4 @@
-"""Which training runs cannot be told apart."""
+"""Which trajectories are indistinguishable."""
 
 from copy import deepcopy
 from typing import Any

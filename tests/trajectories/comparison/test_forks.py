@@ -1,4 +1,4 @@
-"""Runs of a task as a tree: where they part, how each branch ended, and at which cost."""
+"""Trajectories of a task as a tree: where they diverge, how each branch ended, and the cost of computing it."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ def acts(letters: str) -> list[bytes]:
 
 
 def shape(branches: list[Branch]) -> list[Any]:
-    """(first step, steps, runs, children) of each branch."""
+    """(first step, steps, trajectories, children) of each branch."""
     return [(b.first, b.steps, b.trajectories, shape(b.children)) for b in branches]
 
 
@@ -76,7 +76,7 @@ def reader() -> Membership:
 
 
 def attempts(reader: Membership, count: int, *, task_key: str = "fork") -> list[Trajectory]:
-    """Runs that do the same twice and then something of their own; every other one succeeds."""
+    """Trajectories whose first two steps are equal, and that then differ; every other one succeeds."""
     return [
         factories.imported_run(
             [{"context": [], "message": called({"do": what})} for what in ("look", "open", f"take {n}")],

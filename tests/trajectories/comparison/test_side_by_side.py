@@ -1,4 +1,4 @@
-"""The rows of a comparison, in pages."""
+"""The rows of a comparison, by page."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from apps.trajectories.comparison.side_by_side import Comparison, Row
 
 
 def compared(count: int, *, differing: int | None = None) -> Comparison:
-    """So many rows without steps, of which one differs."""
+    """This many rows without steps, one of which differs."""
     rows = [Row(number, None, None, True, number != differing) for number in range(count)]
     return Comparison(rows, None if differing is None else rows[differing], differing or count)
 

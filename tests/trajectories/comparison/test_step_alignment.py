@@ -1,4 +1,4 @@
-"""Two runs are aligned by what they did; two texts by their words; both at a bounded cost."""
+"""Two trajectories are aligned by their actions, two texts by their words, both with bounded cost."""
 
 import itertools
 import json

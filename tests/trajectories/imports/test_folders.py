@@ -1,4 +1,4 @@
-"""Archives of files: each file inside comes in as if it had been uploaded by itself, and no name inside leads anywhere."""
+"""Archives of files: each file inside is imported as if it had been uploaded by itself, and no name is used as a path."""
 
 import gzip
 import io
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def reads_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives are read in this process, so that tests can lower its bounds; `test_reader_process.py` reads them as they always are."""
+    """Archives are read in this process, so that tests can lower its limits; `test_reader_process.py` reads them in a separate one, as usual."""
     monkeypatch.setattr(import_job, "_is_packed", lambda file: False)
 
 

@@ -1,4 +1,4 @@
-"""The import itself: what goes in, what is refused, what a second time adds."""
+"""The import itself: what is stored, what is rejected, and what repeating it adds."""
 
 import gzip
 import json
@@ -336,7 +336,7 @@ def test_a_cut_off_upload_keeps_what_arrived_says_so_and_the_whole_file_adds_the
 
 @pytest.mark.parametrize("is_known_to_be_gone", [False, True])
 def test_a_file_that_vanished_is_said_so_and_is_not_retried_by_itself(is_known_to_be_gone):
-    """It's known where it went with the last of its trajectories that somebody deleted."""
+    """If somebody deleted the last of its trajectories, the reason is known."""
     batch = upload(lines(rich(1)))
     batch.file.storage.delete(batch.file.name)
     if is_known_to_be_gone:
@@ -358,7 +358,7 @@ def test_the_file_is_kept_only_while_something_in_it_may_be_looked_up(settings):
 
 @pytest.mark.django_db(transaction=True)
 def test_two_imports_of_one_file_at_once_bring_every_trajectory_in_once(monkeypatch):
-    """They take turns, unless the worker of one was believed dead."""
+    """They take turns, unless one worker was presumed dead."""
     monkeypatch.setattr(lifecycle, "_has_its_share", lambda *_: False)
     monkeypatch.setattr(preparation, "CHUNK_ROWS", 25)
     workspace = factories.workspace()

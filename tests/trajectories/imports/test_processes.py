@@ -1,4 +1,4 @@
-"""The import as real processes: the command, killed and run again; a worker, killed and replaced; memory that does not grow."""
+"""The import in real processes: the command, killed and run again; a worker, killed and replaced; constant memory."""
 
 import json
 import os
@@ -32,7 +32,7 @@ STEPS = 8
 
 
 def write_rows(path: Path, count: int) -> Path:
-    """`count` trajectories of eight steps of about 1 KB, each different; the middle one cannot be read."""
+    """`count` different trajectories of eight steps of about 1 KB each; the middle one can't be read."""
     words = " ".join(f"w{n:x}" for n in range(170))
     with path.open("w") as file:
         for number in range(count):
@@ -51,7 +51,7 @@ def write_rows(path: Path, count: int) -> Path:
 
 @pytest.fixture
 def command(stack_paths: StackPaths, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts `manage.py import_trajectories --json` on this test's database, with storage of the test's own."""
+    """Starts `manage.py import_trajectories --json` on this test's database, with this test's storage."""
     started: list[subprocess.Popen[str]] = []
     environment = {
         **os.environ,
@@ -147,7 +147,7 @@ def test_the_command_says_of_each_file_what_came_of_it(command, tmp_path):
 
 
 def peak_of(process: subprocess.Popen[str]) -> int:
-    """The most memory that a process and those it started held, in bytes, watched until it ends."""
+    """The peak memory in bytes of a process and its descendants, watched until it ends."""
     peak = 0
     watched = psutil.Process(process.pid)
     while process.poll() is None:
@@ -204,7 +204,7 @@ def test_a_killed_worker_is_replaced_and_the_import_goes_on(live_stack: LiveStac
     stopped = ImportBatch.objects.get()
     assert 0 < stopped.position < 4000, "it was killed midway"
     live_stack.restart("worker-default")
-    ImportBatch.objects.update(leased_until="2020-01-01T00:00:00Z")  # a minute passes
+    ImportBatch.objects.update(leased_until="2020-01-01T00:00:00Z")  # as a minute later
     wait_for(lambda: ImportBatch.objects.get().state == JobState.DONE, 90)
     batch = ImportBatch.objects.get()
     assert (batch.trajectory_count, batch.step_count, batch.rejected_count) == (3999, 3999 * STEPS, 1)

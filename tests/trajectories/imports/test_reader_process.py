@@ -1,4 +1,4 @@
-"""A file read by a process of its own: the same comes in, what goes wrong is told, and nobody is waited for in vain."""
+"""A file read by a separate process: the result is the same, errors are passed on, and nobody waits in vain."""
 
 import gzip
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ from tests import factories
 from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
 
 ROWS = 1500
-"""Of twelve kilobytes: four chunks and a bit, of which two fit neither into the pipe nor into the thread that reads ahead."""
+"""Rows of twelve kilobytes each: a little over four chunks, two of which fit neither into the pipe nor into the read-ahead thread."""
 
 
 def long_rows() -> list[dict[str, object]]:
@@ -36,7 +36,7 @@ def long_rows() -> list[dict[str, object]]:
 
 @pytest.fixture
 def always_elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[SecondProcess]:
-    """Every file is worth a process; these are the processes."""
+    """Makes every file large enough for a separate process; returns the processes."""
     started: list[SecondProcess] = []
     start = SecondProcess.__init__
 
@@ -50,7 +50,7 @@ def always_elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[SecondProcess]:
 
 
 def told(chunks: Iterator[Chunk]) -> list[object]:
-    """Everything in chunks but the ids, which are new each time."""
+    """Everything in the chunks except ids, which are always new."""
     return [
         (
             chunk.format,
@@ -165,7 +165,7 @@ def test_only_files_of_the_system_can_be_read_by_another_process(tmp_path: Path)
 
 
 def bomb(values: int, length: int) -> bytes:
-    """One row of Parquet, under a kilobyte: a list whose every value is the same entry of a dictionary."""
+    """A Parquet row of less than a kilobyte: a list whose values are all the same dictionary entry."""
     entry = pa.DictionaryArray.from_arrays(pa.array([0] * values, pa.int32()), pa.array(["x" * length]))
     file = BytesIO()
     pq.write_table(pa.table({"messages": pa.ListArray.from_arrays([0, values], entry)}), file, compression="zstd")
@@ -189,7 +189,7 @@ def test_a_small_file_that_unpacks_to_more_memory_than_there_is_takes_no_worker_
     if not is_a_file:
         monkeypatch.setattr(import_job, "_is_a_file", lambda file: False)
     body = bomb(50_000, 60_000)
-    assert len(body) < 2000  # of 3 GB
+    assert len(body) < 2000  # for 3 GB
     batch = imported(pack(body), name="runs")
     assert batch.state == JobState.FAILED
     assert "doesn't fit in memory" in batch.error

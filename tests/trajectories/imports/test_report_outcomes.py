@@ -1,4 +1,4 @@
-"""Reports of evaluations that come apart from the runs they judge: outcomes for runs that are here and have none, and nothing else."""
+"""Evaluation reports imported separately from their trajectories: they only set outcomes of existing trajectories that have none."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ def home() -> Workspace:
 
 
 def run(policy: str = "p", instance: str = NAME, **more: Any) -> dict[str, Any]:
-    """A run of an instance, as mini-swe-agent writes it."""
+    """A trajectory of an instance, in mini-swe-agent's format."""
     model = {"config": {"model": {"model_name": policy}}}
     said = {"resolved": more.pop("resolved")} if "resolved" in more else {}
     return {**RUN, **said, "instance_id": instance, "info": {**RUN["info"], **model, **more}}

@@ -1,4 +1,4 @@
-"""What an import survives: a full disk, a killed or revived worker, a second one beside it."""
+"""Failures that an import survives: a full disk, a killed or revived worker, a concurrent second worker."""
 
 from datetime import timedelta
 
@@ -53,7 +53,7 @@ def test_an_import_goes_on_where_it_stopped(monkeypatch):
         run_import(batch.pk, watch=die)
     batch.refresh_from_db()
     assert (batch.state, batch.position, *counts(batch)) == (JobState.RUNNING, 20, 20, 40, 0, 0)
-    assert run_import(batch.pk, watch=ignore) is None  # its lease runs
+    assert run_import(batch.pk, watch=ignore) is None  # the lease hasn't expired
     ImportBatch.objects.update(leased_until=now() - timedelta(seconds=1))
     run_import(batch.pk, watch=ignore)
     batch.refresh_from_db()

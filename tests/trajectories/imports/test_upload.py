@@ -1,4 +1,4 @@
-"""Where an uploaded file lies, in a bucket of S3 as well: never where its name says."""
+"""Where an uploaded file is stored, also in an S3 bucket: never at a path from its name."""
 
 import re
 import threading
@@ -22,7 +22,7 @@ KEY = re.compile(r"/bucket/imports/\d{4}/\d\d/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
-    """The requests that a bucket gets from the client of S3, which finds nothing there and may put everything."""
+    """The requests that the S3 client sends to a bucket, which is empty and accepts every upload."""
     seen: list[tuple[str, str]] = []
 
     class Bucket(BaseHTTPRequestHandler):

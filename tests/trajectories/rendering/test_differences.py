@@ -1,4 +1,4 @@
-"""Two steps side by side: what both were told is out of the way, and what only one was told is not."""
+"""Two steps side by side: messages that both received are folded away, and those that only one received aren't."""
 
 from typing import Any
 

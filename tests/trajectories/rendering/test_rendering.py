@@ -1,4 +1,4 @@
-"""Content of every kind, hostile content included, becomes markup that is safe, bounded and legible."""
+"""Content of every kind, including hostile content, becomes markup that is safe, bounded, and legible."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A whole step becomes markup that is safe and legible, and every part of it can be asked for again."""
+"""A complete step becomes safe and legible markup, and every part of it can be requested."""
 
 import json
 import re

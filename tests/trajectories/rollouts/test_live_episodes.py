@@ -1,4 +1,4 @@
-"""An episode that is still in progress: what its pages show, to whom, and where they lead when it ends."""
+"""An episode in progress: the content of its pages, who may see them, and where they redirect when it ends."""
 
 import json
 from typing import Any

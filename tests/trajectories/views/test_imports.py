@@ -1,4 +1,4 @@
-"""Importing in the browser and over the API: who may, what they see, what is refused."""
+"""Imports on pages and over REST: permissions, content, and refusals."""
 
 import errno
 import gzip
@@ -44,7 +44,7 @@ def body_of(response) -> bytes:
 
 
 def ignore(batch: ImportBatch) -> None:
-    """Nobody watches."""
+    """Watches nothing."""
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_file_over_the_limit_is_refused_and_leaves_nothing(client, researcher,
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """The disk takes half of a file, then no more."""
+    """The disk is full after half of a file."""
     opened = os.fdopen
 
     class HalfWritten:
@@ -231,7 +231,7 @@ def test_an_import_can_be_stopped_and_taken_up_again(client, researcher):
 
 
 class TestApi:
-    """POST /api/v1/imports, with a Bearer token."""
+    """POST /api/v1/imports with a bearer token."""
 
     @pytest.fixture
     def token(self):

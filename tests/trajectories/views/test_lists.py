@@ -1,4 +1,4 @@
-"""Lists of trajectories and tasks, and the API's: filters, access, and cost."""
+"""Lists of trajectories and tasks on pages and over REST: filters, access, and cost."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The replay's pages: what they show, to whom, and at which cost."""
+"""The replay's pages: content, access, and cost."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def signed_in(member: Membership) -> Client:
 
 
 def tool_step(number: int, *, answer: str = "", **more: Any) -> dict[str, Any]:
-    """A step that runs a command, after hearing `answer`."""
+    """A step that runs a command after receiving `answer`."""
     heard = [{"role": "tool", "tool_call_id": f"c{number - 1}", "content": answer}] if answer else []
     call = {
         "id": f"c{number}",
@@ -250,7 +250,7 @@ def test_a_search_shows_the_words_around_what_it_found(reader: Membership) -> No
 def test_a_search_that_takes_the_database_too_long_ends_and_says_so(
     reader: Membership, run: Trajectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one for 199 letters "a" and a "b" does in megabytes of "a": each of them holds one of few connections."""
+    """Searching for 199 times "a" and a "b" in megabytes of "a" would, and hold one of few connections."""
     monkeypatch.setattr(text_search, "TIME_LIMIT_MS", 100)
     monkeypatch.setattr(text_search, "_SQL", "SELECT 0, pg_sleep(20)::text, 'x'")
     client, address = signed_in(reader), reverse("trajectories:search", args=[run.pk])
