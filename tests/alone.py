@@ -13,7 +13,7 @@ SIGNS = re.compile(rf"live_stack|live_programs|mark\.(?:{'|'.join(MARKS)})")
 @cache
 def may_have(path: Path) -> bool:
     """Whether a test file, or the conftest.py beside it, mentions the live stack or one of the marks."""
-    return any(each.exists() and SIGNS.search(each.read_text("utf-8")) for each in (path, path.parent / "conftest.py"))
+    return any(file.exists() and SIGNS.search(file.read_text("utf-8")) for file in (path, path.parent / "conftest.py"))
 
 
 def check(item: pytest.Item) -> None:

@@ -183,7 +183,7 @@ class Originals:
         names = {field.attname: field for field in key.model._meta.concrete_fields}
         free = [names[name] for name in constraint.columns if name not in self.refers[key] and not names[name].choices]
         free = [field for field in free if values[field.attname] is not None]
-        field = max(free, key=lambda each: not isinstance(each, models.IntegerField | models.FloatField))
+        field = max(free, key=lambda candidate: not isinstance(candidate, models.IntegerField | models.FloatField))
         match values[field.attname]:
             case int() | float():
                 while self._is_taken(key.model, constraint, values):
@@ -217,10 +217,10 @@ def _closure(key: Key, steps: dict[Key, set[Key]]) -> set[Key]:
     keys: set[Key] = set()
     ahead = [key]
     while ahead:
-        for each in steps.get(ahead.pop(), ()):
-            if each not in keys and each != key:
-                keys.add(each)
-                ahead.append(each)
+        for reached in steps.get(ahead.pop(), ()):
+            if reached not in keys and reached != key:
+                keys.add(reached)
+                ahead.append(reached)
     return keys
 
 

@@ -34,7 +34,7 @@ def _delete_rows() -> None:
         cursor.execute(
             f"LOCK TABLE {', '.join(tables)}"
         )  # as TRUNCATE would, so that no other process adds a row meanwhile
-        cursor.execute(" UNION ALL ".join(f"SELECT '{each}' WHERE EXISTS (SELECT FROM {each})" for each in tables))
+        cursor.execute(" UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in tables))
         deletions = [f"DELETE FROM {table}" for (table,) in cursor.fetchall()]
         # With triggers disabled, rows can be deleted before those that refer to them.
         cursor.execute(";".join(["SET LOCAL session_replication_role = replica", *deletions]))

@@ -45,14 +45,14 @@ def _keep(cluster: Path, kept: Path) -> None:
     """Keep a stopped cluster in place of older ones. Of two concurrent sessions, the first one's stays."""
     unfinished = FOLDER / f"unfinished-{os.getpid()}"
     FOLDER.mkdir(parents=True, exist_ok=True)
-    older = [each for each in FOLDER.iterdir() if not each.name.startswith("unfinished-")]
+    older = [folder for folder in FOLDER.iterdir() if not folder.name.startswith("unfinished-")]
     _copy(cluster, unfinished)
     try:
         unfinished.rename(kept)
     except OSError:
         shutil.rmtree(unfinished)
-    for each in older:
-        shutil.rmtree(each, ignore_errors=True)
+    for folder in older:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -135,11 +135,11 @@ def test_whoever_opens_a_piece_of_a_page_by_hand_is_led_to_the_page(
         for address in addresses:
             if address.path.startswith("/api/v1/") or address.name in opened:
                 continue
-            asked = ASKED.get(address.name)
-            answer = client.get(address.path, asked)
+            query = ASKED.get(address.name)
+            answer = client.get(address.path, query)
             if (
                 answer.status_code == 302
-                and client.get(address.path, asked, headers={"accept": "*/*"}).status_code == 200
+                and client.get(address.path, query, headers={"accept": "*/*"}).status_code == 200
             ):
                 led.add(address.name)
                 answer = client.get(answer["Location"])

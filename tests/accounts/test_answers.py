@@ -75,8 +75,8 @@ def test_no_answer_leads_to_another_site(owner: Membership, labeler: Membership,
             with transaction.atomic():
                 for verb, where_to in (("get", EVIL), ("post", EVIL), ("post", next(onward))):
                     answer = getattr(client, verb)(address.path, {**sent, "next": where_to}, headers=headers)
-                    told = [answer[name] for name in LEADING if name in answer]
-                    wrong += [(address.name, verb, where) for where in told if leads_away(where)]
+                    values = [answer[name] for name in LEADING if name in answer]
+                    wrong += [(address.name, verb, where) for where in values if leads_away(where)]
                     if answer.status_code not in (404, 405):
                         served.add(address.name)
                 transaction.set_rollback(True)
@@ -111,7 +111,7 @@ def test_outsiders_cannot_tell_what_others_have_from_what_nobody_has(things: dic
     signed_in = as_(outsider)
     nobodys = {name: new_id() if isinstance(thing, UUID) else thing for name, thing in things.items()}
     nobodys |= {"item_id": 2**40, "membership_id": 2**40}
-    told, found = set(), set()
+    responses, found = set(), set()
     # Authentication, and the response to unsupported methods, don't depend on the view: URLs share these.
     swapped, others = cycle([False, True]), cycle(["OPTIONS", "DELETE"])
     for name, path in routes(get_resolver()):
@@ -128,20 +128,20 @@ def test_outsiders_cannot_tell_what_others_have_from_what_nobody_has(things: dic
             (first, next(others), {}),
         ):
             theirs, none = (
-                client.generic(verb, path.format(**each) + query, urlencode(SENT.get(name, {})), FORM, headers=headers)
-                for each in (things, nobodys)
+                client.generic(verb, path.format(**ids) + query, urlencode(SENT.get(name, {})), FORM, headers=headers)
+                for ids in (things, nobodys)
             )
-            if _told(theirs) != _told(none):
-                told.add((name, verb, *headers, theirs.status_code, none.status_code))
+            if _comparable(theirs) != _comparable(none):
+                responses.add((name, verb, *headers, theirs.status_code, none.status_code))
             if verb in ("GET", "POST") and theirs.status_code not in (404, 405):
                 found.add(name)
-    assert told == set()
+    assert responses == set()
     assert found == {
         "arena:roll_back"
     }  # environment names are global; champions are looked up in the member's own workspace
 
 
-def _told(answer: Any) -> tuple[Any, ...]:
+def _comparable(answer: Any) -> tuple[Any, ...]:
     """A response without the ids, dates, and secrets that differ between requests."""
     body = re.sub(
         rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d{6,}\b|nonce=\"[^\"]*\"|value=\"[^\"]{64}\"",

@@ -32,7 +32,7 @@ def send(client: Client, address: str, **fields: object) -> Any:
 
 def test_members_are_listed_with_their_roles_by_name(ada: Membership, ben: Membership) -> None:
     listed = api(ada).get("/api/v1/members").json()["results"]
-    assert [(each["id"], each["name"], each["role"]) for each in listed] == [
+    assert [(entry["id"], entry["name"], entry["role"]) for entry in listed] == [
         (ben.pk, "Ben", "annotator"),
         (ada.pk, "Ada", "owner"),
     ]

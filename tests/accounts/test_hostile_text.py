@@ -130,12 +130,12 @@ def fill() -> set[str]:
             if name in SPARED:
                 continue
             for row in model._default_manager.all():
-                given = getattr(row, field.name)
+                value = getattr(row, field.name)
                 text = PAYLOAD[: field.max_length] if field.max_length else PAYLOAD
                 if field.name == "failure":
                     text = dict.fromkeys(("message", "advice", "details"), PAYLOAD)
                 elif not field.max_length and isinstance(field, models.JSONField):
-                    text = hostile(given)
+                    text = hostile(value)
                 try:
                     with transaction.atomic():
                         model._default_manager.filter(pk=row.pk).update(**{field.name: text})
@@ -162,7 +162,10 @@ def test_no_text_becomes_an_element_of_any_page(
         also = [address for address in addresses if str(shown.pk) in address.path and address.name in OF_ONE_QUEUE]
         addresses = [
             *addresses,
-            *(each._replace(path=each.path.replace(str(shown.pk), str(queue.pk))) for each in also),
+            *(
+                queue_address._replace(path=queue_address.path.replace(str(shown.pk), str(queue.pk)))
+                for queue_address in also
+            ),
         ]
     filled = fill()
     every = {
@@ -173,7 +176,7 @@ def test_no_text_becomes_an_element_of_any_page(
     }
     assert every - filled == set(SPARED), "fill these fields here, or say in SPARED why not"
     injected: dict[str, list[str]] = {}
-    sniffable, told, failed = set(), set(), {}
+    sniffable, shown_in, failed = set(), set(), {}
     for member in (owner, labeler):
         client = Client(raise_request_exception=False)
         client.force_login(member.user)
@@ -190,13 +193,13 @@ def test_no_text_becomes_an_element_of_any_page(
                     continue
                 html = answer.content.decode()
                 if "data-injected" in html:
-                    told.add(address.name)
+                    shown_in.add(address.name)
                 if found := Injected(html).found:
                     injected[address.name] = found
     assert injected == {}
     assert sniffable == set()
     assert failed == {}
-    assert len(told) > 40  # the payload was on the page
+    assert len(shown_in) > 40  # the payload was on the page
 
 
 def test_what_would_be_injected_is_found() -> None:

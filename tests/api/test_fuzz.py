@@ -122,24 +122,26 @@ def cases_of(operation: Any, mode: GenerationMode, things: dict[str, Any]) -> li
 
 def answer_to(case: Case, token: str, statuses: set[int]) -> str:
     """What is wrong with the response, empty if nothing. The request's changes are rolled back."""
-    asked = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
-    client = Client(headers={**asked.headers, "authorization": f"Bearer {token}"}, raise_request_exception=False)
-    body = asked.body.encode() if isinstance(asked.body, str) else asked.body or b""
+    request = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
+    client = Client(headers={**request.headers, "authorization": f"Bearer {token}"}, raise_request_exception=False)
+    body = request.body.encode() if isinstance(request.body, str) else request.body or b""
     body = body.replace(SURROGATE.encode(), rb"\ud800")
     with transaction.atomic():
-        answer = client.generic(case.method, asked.path_url, body, content_type=asked.headers.get("Content-Type", ""))
+        answer = client.generic(
+            case.method, request.path_url, body, content_type=request.headers.get("Content-Type", "")
+        )
         content = body_of(answer)
         transaction.set_rollback(True)
     statuses.add(answer.status_code)
-    said = httpx.Response(
+    response = httpx.Response(
         answer.status_code,
         headers=dict(answer.headers),
         content=content,
-        request=httpx.Request(case.method, asked.url or "", content=body),
+        request=httpx.Request(case.method, request.url or "", content=body),
     )
-    said.elapsed = timedelta()
+    response.elapsed = timedelta()
     try:
-        case.validate_response(said, checks=CHECKS)
+        case.validate_response(response, checks=CHECKS)
     except FailureGroup as failures:
         return f"{answer.status_code} for {body[:200]!r}: " + "; ".join(map(str, failures.exceptions))
     return ""

@@ -134,7 +134,7 @@ def test_json_in_fields_is_refused_where_it_holds_what_cant_be_stored(client: Cl
 
 
 def _requests(base: type[RequestSerializer]) -> list[type[RequestSerializer]]:
-    return [each for direct in base.__subclasses__() for each in (direct, *_requests(direct))]
+    return [serializer for direct in base.__subclasses__() for serializer in (direct, *_requests(direct))]
 
 
 QUERIES_OF_ALL = [

@@ -20,7 +20,7 @@ def researcher(client):
 
 
 def start(client, member, **changes):
-    given = {
+    body = {
         "name": "better?",
         "policy_a": str(factories.policy(of=member.workspace).pk),
         "policy_b": str(factories.policy(of=member.workspace).pk),
@@ -29,7 +29,7 @@ def start(client, member, **changes):
         "min_tasks": 2,
         **changes,
     }
-    return client.post(reverse("v1:experiments"), given, content_type="application/json")
+    return client.post(reverse("v1:experiments"), body, content_type="application/json")
 
 
 def test_an_experiment_starts_with_both_rollouts_and_a_plan_that_is_fixed(client, researcher):
@@ -76,16 +76,16 @@ def test_promoting_needs_one_of_the_two_and_a_reason(client, researcher):
     experiment = make_experiment(researcher.workspace)
     promote = reverse("v1:experiment_promote", args=[experiment.pk])
     other = factories.policy(of=researcher.workspace)
-    for given, field in (
+    for body, field in (
         ({"policy": str(other.pk), "reason": "x"}, "policy"),
         ({"policy": str(experiment.policy_b_id)}, "reason"),
     ):
-        answer = client.post(promote, given, content_type="application/json")
+        answer = client.post(promote, body, content_type="application/json")
         assert (answer.status_code, list(answer.json()["fields"])) == (400, [field])
-    given = {"policy": str(experiment.policy_b_id), "reason": "it wins"}
-    assert client.post(promote, given, content_type="application/json").status_code == 200
+    body = {"policy": str(experiment.policy_b_id), "reason": "it wins"}
+    assert client.post(promote, body, content_type="application/json").status_code == 200
     assert champion(workspace=researcher.workspace, environment="office") == experiment.policy_b
-    assert client.post(promote, given, content_type="application/json").status_code == 409
+    assert client.post(promote, body, content_type="application/json").status_code == 409
 
 
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER, None])

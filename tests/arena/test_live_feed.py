@@ -248,13 +248,18 @@ def test_the_champion_that_wins_gets_all_sessions_too(
     start(client, split)
     experiment = Experiment.objects.get()
     stop_experiment(experiment=experiment, by=researcher.user)
-    given = {"experiment": experiment, "policy": arms_of(split)[0], "by": researcher.user, "reason": "Still better."}
-    promote_from(**given)
+    arguments = {
+        "experiment": experiment,
+        "policy": arms_of(split)[0],
+        "by": researcher.user,
+        "reason": "Still better.",
+    }
+    promote_from(**arguments)
     split.refresh_from_db()
     assert not split.is_on
     experiment.refresh_from_db()
     with pytest.raises(AlreadyChampion):
-        promote_from(**{**given, "experiment": Experiment.objects.get()})
+        promote_from(**{**arguments, "experiment": Experiment.objects.get()})
 
 
 def test_promoting_while_it_runs_ends_it_and_says_so(
@@ -267,10 +272,10 @@ def test_promoting_while_it_runs_ends_it_and_says_so(
     page = reverse("arena:experiment", args=[experiment.pk])
     assert "This ends the live experiment" in client.get(page).content.decode()
     sent = {"policy": str(arms_of(split)[1].pk), "reason": "It never loses an order."}
-    told = client.post(reverse("arena:promote", args=[experiment.pk]), sent, follow=True).content.decode()
-    assert "and the live experiment has ended." in told
+    content = client.post(reverse("arena:promote", args=[experiment.pk]), sent, follow=True).content.decode()
+    assert "and the live experiment has ended." in content
     words = f"Ended when {researcher.user.name} promoted new, before the stopping rule was met"
-    assert words in told
+    assert words in content
     experiment.refresh_from_db()
     assert (experiment.state, experiment.verdict["promoted"]) == ("stopped", "new")
     assert experiment.verdict["stopped_by_rule"] is False
@@ -278,7 +283,7 @@ def test_promoting_while_it_runs_ends_it_and_says_so(
     assert experiment.queue.state == Queue.State.CLOSED
     split.refresh_from_db()
     assert (split.is_on, split.experiment) == (False, None)
-    assert "This ends the live experiment" not in told
+    assert "This ends the live experiment" not in content
     assert client.post(reverse("arena:promote", args=[experiment.pk]), sent).status_code == 302  # champion already
 
 

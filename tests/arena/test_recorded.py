@@ -47,7 +47,7 @@ def attempts(policies, tasks=3, environment="shop", **fields):
 
 
 def start(client, policies, **changes):
-    given = {
+    arguments = {
         "name": "better?",
         "trajectories": "recorded",
         "policy_a": str(policies[0].pk),
@@ -56,7 +56,7 @@ def start(client, policies, **changes):
         "min_tasks": 2,
         **changes,
     }
-    return client.post(reverse("v1:experiments"), given, content_type="application/json")
+    return client.post(reverse("v1:experiments"), arguments, content_type="application/json")
 
 
 def test_what_two_policies_did_elsewhere_is_judged_blind_at_once(client, policies):

@@ -25,7 +25,9 @@ def test_success_counts_before_subgoals_and_they_before_short_rollouts():
 
 def test_the_majority_mostly_finds_the_better_one():
     rollouts = [
-        each for task in range(400) for each in (rollout(str(task), "right", success=True), rollout(str(task), "wrong"))
+        trajectory
+        for task in range(400)
+        for trajectory in (rollout(str(task), "right", success=True), rollout(str(task), "wrong"))
     ]
     rows = preferences(rollouts, per_task=1, seed=0)
     right = sum(row["chosen"][-1]["content"] == "right" for row in rows)

@@ -54,5 +54,5 @@ def test_only_the_first_runs_of_a_task_are_taken():
     runs = [
         run(name, name, success=False, task=task) for task, name in (("t", "a"), ("t", "b"), ("u", "c"), ("t", "d"))
     ]
-    assert [each.id for each in few_of_each_task(runs, 2)] == ["a", "b", "c"]
+    assert [trajectory.id for trajectory in few_of_each_task(runs, 2)] == ["a", "b", "c"]
     assert few_of_each_task(runs, None) == runs

@@ -21,7 +21,7 @@ def test_half_of_the_votes_of_who_does_not_look_are_right():
 
 def test_one_vote_a_pair_is_right_as_often_as_the_panel_is_and_the_majority_of_three_is_oftener():
     once, thrice = (judged(PAIRS, overlap=overlap, seed=0) for overlap in (1, 3))
-    assert all(len({who for who, _ in each.votes}) == 3 for each in thrice)
+    assert all(len({who for who, _ in pair.votes}) == 3 for pair in thrice)
     one, three = share_right(once, by_majority(once)), share_right(thrice, by_majority(thrice))
     assert 0.74 <= one <= 0.86  # 79.9 % of 400, give or take three standard deviations
     assert 0.85 <= three <= 0.95  # 89.7 %
@@ -31,7 +31,7 @@ def test_one_vote_a_pair_is_right_as_often_as_the_panel_is_and_the_majority_of_t
 
 def test_who_leans_to_the_left_votes_left_more_often():
     lefts = [
-        sum(side == LEFT for each in judged(PAIRS, overlap=12, seed=0) for who, side in each.votes if who == number)
+        sum(side == LEFT for pair in judged(PAIRS, overlap=12, seed=0) for who, side in pair.votes if who == number)
         for number in (0, 11)
     ]
     assert lefts[0] < 240 < 280 < lefts[1]  # a half of 400; 0.6 + 0.4 / 2 of them
@@ -46,8 +46,8 @@ def test_weights_put_more_of_the_sum_on_right_labels_and_say_nothing_of_lone_vot
 
 def test_a_label_for_the_worse_side_makes_a_row_the_wrong_way_round():
     better, worse = PAIRS[0]
-    asked = Judged(better, worse, RIGHT, ((0, LEFT),))
-    assert asked.row(RIGHT, 1.0)["chosen"][-1]["content"] == "better"
-    wrong = asked.row(LEFT, 0.25)
+    judged_pair = Judged(better, worse, RIGHT, ((0, LEFT),))
+    assert judged_pair.row(RIGHT, 1.0)["chosen"][-1]["content"] == "better"
+    wrong = judged_pair.row(LEFT, 0.25)
     assert (wrong["chosen"][-1]["content"], wrong["weight"]) == ("worse", 0.25)
-    assert share_right([asked, asked], [(RIGHT, 0.75), (LEFT, 0.25)]) == 0.75
+    assert share_right([judged_pair, judged_pair], [(RIGHT, 0.75), (LEFT, 0.25)]) == 0.75

@@ -17,7 +17,7 @@ def an_outcome(seed: int, gain: float) -> Outcome:
 def test_a_seed_that_is_run_again_takes_the_place_of_what_was_kept(tmp_path: Path) -> None:
     for seed, gain in ((4, 0.23), (3, 0.14), (4, 0.25)):
         keep(tmp_path, an_outcome(seed, gain))
-    assert [(each["seed"], each["gain"]["value"]) for each in read(tmp_path, "grpo")] == [(3, 0.14), (4, 0.25)]
+    assert [(result["seed"], result["gain"]["value"]) for result in read(tmp_path, "grpo")] == [(3, 0.14), (4, 0.25)]
     assert read(tmp_path, "rloo") == []
 
 

@@ -119,13 +119,13 @@ def test_ten_pairs_by_keyboard_alone_with_a_rationale_an_undo_and_a_skip(page: P
 
 def test_the_next_pair_comes_with_the_answer_to_the_one_before(page: Page):
     expect_ahead(page)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url.split("/")[-2]))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url.split("/")[-2]))
     for key in "1234":
         answer(page, key)
     expect(page.locator("[data-desk-progress]")).to_contain_text("4 by you, 8 left for you")
-    assert asked.count("judge") == 4
-    assert "next" not in asked
+    assert requests.count("judge") == 4
+    assert "next" not in requests
 
 
 def hold_next(page: Page, *, answers_later: bool = True) -> Route:
@@ -414,14 +414,14 @@ def test_a_phone_tells_in_full_what_is_not_saved_and_keeps_its_heading(
     page.context.set_offline(True)
     press(page, "2", "Enter")
     after(page, pair)
-    said = page.locator("[data-desk-saving]")
-    expect(said).to_contain_text("1 answer is not saved yet.")
-    assert said.evaluate("said => said.getBoundingClientRect().left") >= 0
-    assert said.evaluate("said => said.getBoundingClientRect().right") <= 390
+    status = page.locator("[data-desk-saving]")
+    expect(status).to_contain_text("1 answer is not saved yet.")
+    assert status.evaluate("said => said.getBoundingClientRect().left") >= 0
+    assert status.evaluate("said => said.getBoundingClientRect().right") <= 390
     expect(page.get_by_role("heading", level=1)).to_be_in_viewport(ratio=1)
     press(page, "3", "Enter")  # there is no next item
     page.wait_for_timeout(1500)
-    expect(said).to_contain_text("2 answers are not saved yet.")
+    expect(status).to_contain_text("2 answers are not saved yet.")
     page.context.set_offline(False)
     expect(page.locator("[data-desk-progress]")).to_contain_text("2 by you")
     assert stored_judgments() == [(2, False), (1, False)]

@@ -128,7 +128,7 @@ def test_what_a_window_has_no_room_for_gives_way_and_the_menu_says_so(open_as: O
     queue = queue_of(Queue.Kind.PAIRWISE, annotator, bar="right")
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     page = open_desk(open_as(annotator.user, **phone), queue)
-    bar, reading = (page.locator(each).bounding_box() for each in ("form.answer", ".desk-scroll"))
+    bar, reading = (page.locator(selector).bounding_box() for selector in ("form.answer", ".desk-scroll"))
     assert bar["y"] >= reading["y"] + reading["height"] - 1
     expect(page.locator("#row-5 [data-side=right]")).to_be_hidden()
     page.locator("#layout-menu > summary").tap()
@@ -138,7 +138,7 @@ def test_what_a_window_has_no_room_for_gives_way_and_the_menu_says_so(open_as: O
     choose(page, "Trajectories", "Stacked")
     expect(page.locator("#row-5 [data-side=right]")).to_be_visible()
     wide = open_desk(open_as(annotator.user), queue)
-    bar, reading = (wide.locator(each).bounding_box() for each in ("form.answer", ".desk-scroll"))
+    bar, reading = (wide.locator(selector).bounding_box() for selector in ("form.answer", ".desk-scroll"))
     assert bar["x"] >= reading["x"] + reading["width"] - 1
 
 

@@ -18,11 +18,11 @@ from tests.trajectories.rollouts.test_live_episodes import NAME, record
 pytestmark = pytest.mark.browser
 
 
-def elsewhere(act: Callable[..., Any], *given: Any) -> None:
+def elsewhere(act: Callable[..., Any], *args: Any) -> None:
     """Does a worker's part, in a separate thread because Playwright has an event loop in this one."""
 
     def done() -> None:
-        act(*given)
+        act(*args)
         connection.close()
 
     with ThreadPoolExecutor(1) as pool:

@@ -31,10 +31,10 @@ def test_from_a_fork_to_a_step_and_on_to_errors_rewards_judgments_and_divergence
     reader = factories.member(Role.RESEARCHER)
     stem = [step(i, f"echo {i}") for i in range(4)]
     tail = [step(4, "make"), step(5, "make test", heard="Error: no rule", reward=0.5), *(step(i, "ls") for i in (6, 7))]
-    given = {"of": reader.workspace, "task_key": "forked"}
-    run = factories.imported_run([*stem, *tail], success=True, **given)
+    fields = {"of": reader.workspace, "task_key": "forked"}
+    run = factories.imported_run([*stem, *tail], success=True, **fields)
     for other in ("rm -r build", "git log"):
-        factories.imported_run([*stem, step(4, other)], success=False, **given)
+        factories.imported_run([*stem, step(4, other)], success=False, **fields)
     queue = builders.queue_of_trajectories(Queue.Kind.STEPS, of=reader.workspace, trajectories=[run])
     walk = InspectionAnswer("solved", None, tuple(Label(i, 1) for i in range(8)))
     record(assignment=take(queue, factories.annotator(of=reader.workspace, name="Ada", kind="rule")), answer=walk)

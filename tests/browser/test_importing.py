@@ -90,14 +90,14 @@ def test_what_others_judged_becomes_judgments_once_it_is_said_what_it_means(
     page = open_as(factories.member(Role.RESEARCHER).user)
     file = tmp_path / "preferences.jsonl"
     pair = {"response1": "yes", "response2": "no"}
-    said = [(1, 1, 2), (2, 2, 2), (1, 0, 1)]
+    verdicts = [(1, 1, 2), (2, 2, 2), (1, 0, 1)]
     rows = [
         {
             "instruction": f"Is {n} a number?",
             **pair,
-            **{f"annotator{i}": value for i, value in enumerate(each, start=1)},
+            **{f"annotator{i}": value for i, value in enumerate(verdict, start=1)},
         }
-        for n, each in enumerate(said)
+        for n, verdict in enumerate(verdicts)
     ]
     file.write_bytes(lines(*rows))
     page.goto("/imports/")

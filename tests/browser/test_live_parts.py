@@ -85,13 +85,13 @@ def test_partials_from_the_socket_take_their_places(listening, sockets):
 
 def test_after_a_gap_the_state_is_fetched_again(listening, sockets, server):
     server.words = "what was missed"
-    with listening.expect_request_finished(lambda request: request.url.endswith("/test/state/")) as asked:
+    with listening.expect_request_finished(lambda request: request.url.endswith("/test/state/")) as request_info:
         sockets[0].close(code=1001)
     expect(listening.locator("#part")).to_have_text("what was missed")
     expect(state(listening)).to_have_text("Live")
     assert listening.evaluate("said") == ["Live", "Reconnecting…", "Live"]
     assert len(sockets) == 2
-    assert asked.value.headers["hx-request"] == "true"
+    assert request_info.value.headers["hx-request"] == "true"
 
 
 def test_what_moved_before_the_socket_opened_is_not_missed(gallery, server):

@@ -49,7 +49,7 @@ def test_a_question_whose_name_is_markup_changes_no_role_when_the_owner_reads_it
     expect(page.get_by_label("Question", exact=True)).to_have_value(attack)
     page.wait_for_load_state("networkidle")
     assert page.locator("i[hx-post]").count() == 0
-    assert {urlsplit(each).path for each in sent} == {"/queues/questions/preview/"}
+    assert {urlsplit(url).path for url in sent} == {"/queues/questions/preview/"}
     assert role_of(researcher) == Role.RESEARCHER
 
 

@@ -91,8 +91,8 @@ def test_where_websockets_are_blocked_the_page_asks(open_as, researcher):
     Metric.objects.create(run=run, step=10, values={"loss": 0.7})
     page = open_as(researcher.user)
     page.route_web_socket("**/ws/runs/**", lambda socket: socket.close())
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "/series/" in request.url else None)
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url) if "/series/" in request.url else None)
     page.goto(f"/runs/{run.pk}/")
     expect(page.locator("#run-status")).to_contain_text("Step 10 of 100")
     rows = rows_of(page, "loss")
@@ -105,7 +105,7 @@ def test_where_websockets_are_blocked_the_page_asks(open_as, researcher):
     Run.objects.filter(pk=run.pk).update(step=11)
     expect(page.locator("#run-status")).to_contain_text("Step 11 of 100", timeout=30_000)
     expect(rows).to_have_text([re.compile("10.*0.7"), re.compile("11.*0.6")])
-    assert [url.partition("/series/")[2] for url in asked] == ["", "?after=9"]  # only new rows
+    assert [url.partition("/series/")[2] for url in requests] == ["", "?after=9"]  # only new rows
     expect(page.locator("#run-log")).to_have_text("step 11: loss 0.6\n")
 
 

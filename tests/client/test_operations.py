@@ -123,11 +123,11 @@ def test_every_method_says_what_it_does() -> None:
 def test_every_parameter_and_every_field_of_a_request_can_be_sent(schema: dict[str, Any]) -> None:
     for it in requests():
         described = schema["paths"][it.path][it.method.lower()]
-        asked = {parameter["name"] for parameter in described.get("parameters", []) if parameter["in"] == "query"}
+        parameters = {parameter["name"] for parameter in described.get("parameters", []) if parameter["in"] == "query"}
         if it.path.endswith("/card"):  # one operation, two methods: JSON, and Markdown as `readme`
-            assert it.query <= asked
+            assert it.query <= parameters
         else:
-            assert it.query == asked, it.path
+            assert it.query == parameters, it.path
         content = described.get("requestBody", {}).get("content", {}).get("application/json")
         assert it.body == (fields_of(schema, content["schema"]) if content else set()), it.path
 
@@ -136,7 +136,7 @@ def fields_of(schema: dict[str, Any], described: dict[str, Any]) -> set[str]:
     if "$ref" in described:
         described = schema["components"]["schemas"][described["$ref"].rsplit("/", 1)[1]]
     if "oneOf" in described:
-        return set().union(*(fields_of(schema, each) for each in described["oneOf"]))
+        return set().union(*(fields_of(schema, option) for option in described["oneOf"]))
     return {name for name, it in described["properties"].items() if not it.get("readOnly")}
 
 

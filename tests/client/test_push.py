@@ -73,11 +73,11 @@ def test_a_version_is_one_commit_whose_files_are_the_frozen_ones(
     assert (pushed.url, pushed.commit) == (f"{hub.url}/datasets/lab/orders/commit/{made.head}", made.head)
     assert made.tags == {pushed.tag: made.head} == {f"v1-{version.content_hash[:12]}": made.head}
     assert set(made.files) == {"README.md", "retrace.json", "train.parquet", "validation.parquet"}
-    told = json.loads(made.files["retrace.json"])
-    assert (told["id"], told["content_hash"]) == (version.id, version.content_hash)
+    manifest = json.loads(made.files["retrace.json"])
+    assert (manifest["id"], manifest["content_hash"]) == (version.id, version.content_hash)
     for split, count in (("train", 3), ("validation", 1)):
         data = made.files[f"{split}.parquet"]
-        assert hashlib.sha256(data).hexdigest() == told["files"]["parquet"][split]["sha256"]
+        assert hashlib.sha256(data).hexdigest() == manifest["files"]["parquet"][split]["sha256"]
         assert pyarrow.parquet.read_table(io.BytesIO(data)).num_rows == count
     assert version.content_hash in made.files["README.md"].decode()
 

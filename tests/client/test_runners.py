@@ -31,7 +31,7 @@ class Server:
     def __init__(self, episodes: int) -> None:
         self.left = episodes
         self.asked = 0
-        self.told: list[tuple[str, str, dict[str, Any]]] = []
+        self.reports: list[tuple[str, str, dict[str, Any]]] = []
         self.episodes = self.sessions = self
         self._lock = threading.Lock()
 
@@ -44,10 +44,10 @@ class Server:
             return Episode.model_validate({**EPISODE, "id": f"e{self.left}", "session": f"s{self.left}"})
 
     def finish(self, session: str, **outcome: Any) -> None:
-        self.told.append(("finish", session, outcome))
+        self.reports.append(("finish", session, outcome))
 
     def abandon(self, session: str, **why: Any) -> None:
-        self.told.append(("abandon", session, why))
+        self.reports.append(("abandon", session, why))
 
 
 def serve(server: Server, agent: Any, **options: Any) -> int:
@@ -59,8 +59,8 @@ def serve(server: Server, agent: Any, **options: Any) -> int:
 def test_each_episode_is_played_and_told_once() -> None:
     server = Server(12)
     assert serve(server, lambda episode: {"reward": 0.5, "success": True}, parallel=4, until_idle=0) == 12
-    assert sorted(session for _, session, _ in server.told) == sorted(f"s{number}" for number in range(12))
-    assert {kind for kind, _, _ in server.told} == {"finish"}
+    assert sorted(session for _, session, _ in server.reports) == sorted(f"s{number}" for number in range(12))
+    assert {kind for kind, _, _ in server.reports} == {"finish"}
 
 
 def test_an_exception_gives_the_episode_back_and_the_others_go_on() -> None:
@@ -72,16 +72,16 @@ def test_an_exception_gives_the_episode_back_and_the_others_go_on() -> None:
         return True
 
     assert serve(server, agent, until_idle=0) == 3
-    told = {session: (kind, said) for kind, session, said in server.told}
-    assert told["s1"] == ("abandon", {"problem": "KeyError: 'lamp'"})
-    assert told["s0"] == told["s2"] == ("finish", {"success": True})
+    reports = {session: (kind, outcome_sent) for kind, session, outcome_sent in server.reports}
+    assert reports["s1"] == ("abandon", {"problem": "KeyError: 'lamp'"})
+    assert reports["s0"] == reports["s2"] == ("finish", {"success": True})
 
 
 def test_an_agent_that_returns_nothing_is_a_mistake_that_ends_the_program() -> None:
     server = Server(3)
     with pytest.raises(NoOutcome, match="returned None"):
         serve(server, lambda episode: None, until_idle=0)
-    assert [kind for kind, _, _ in server.told] == ["abandon"]
+    assert [kind for kind, _, _ in server.reports] == ["abandon"]
 
 
 def test_while_nothing_waits_one_thread_asks_for_all() -> None:

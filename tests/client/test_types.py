@@ -35,8 +35,8 @@ def test_a_type_checker_sees_through_both_clients(tmp_path: Path) -> None:
     program.write_text(PROGRAM)
     command = [sys.executable, "-m", "mypy", str(program)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
-    told = re.findall(r'program\.py:(\d+): (?:note: Revealed type is "(.*)"|error: (.*?)  \[)', done.stdout)
-    assert [(int(line), known or error) for line, known, error in told] == [
+    messages = re.findall(r'program\.py:(\d+): (?:note: Revealed type is "(.*)"|error: (.*?)  \[)', done.stdout)
+    assert [(int(line), known or error) for line, known, error in messages] == [
         (5, "retrace.models.runs.Run"),
         (6, "typing.Iterator[retrace.models.runs.Run]"),
         (7, "retrace.models.runs.Run"),

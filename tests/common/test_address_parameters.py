@@ -39,9 +39,9 @@ def test_no_parameter_of_an_address_is_a_fault_of_the_server(owner: Membership, 
     for address in addresses:
         if address.name in ONLY_IN_DEVELOPMENT:
             continue
-        asked = ASKED.get(address.name, {})
+        query = ASKED.get(address.name, {})
         for name in parameters(address.path):
-            others = "".join(f"&{other}={value}" for other, value in asked.items() if other != name)
+            others = "".join(f"&{other}={value}" for other, value in query.items() if other != name)
             value = next(values)  # one each: many URLs read the same parameters in the same way
             tried.add(name)
             answer = client.get(f"{address.path}?{name}={value}{others}")

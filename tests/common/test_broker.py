@@ -43,7 +43,7 @@ def test_people_go_before_batches_and_many_batches_leave_turns_to_training(alone
         alone.send_task(task, args=["1"])
     first, *others = taken(alone, "train", "generate", count=7)
     assert first == "continuations.run"
-    assert [each for each in others if each != "training.run"] == [
+    assert [task for task in others if task != "training.run"] == [
         "rollouts.run",
         "scoring.run_slice",
         *["rollouts.run"] * 2,

@@ -29,7 +29,7 @@ def test_instances_are_the_very_ones_that_django_makes():
     query = CompiledQuery(Membership.objects.of, user_id=int)
     for user in (member.user_id, member.user_id, 10**9):
         expected = [facts(membership) for membership in Membership.objects.of(user)]
-        assert [facts(each) for each in query.all(user_id=user)] == expected
+        assert [facts(instance) for instance in query.all(user_id=user)] == expected
     instance = query.get(user_id=member.user_id)
     assert instance.user.preferences == {}
     assert instance.pk == member.pk

@@ -102,12 +102,12 @@ def test_requests_that_wait_for_a_row_hold_up_nobody_else() -> None:
     researcher, other = factories.member(Role.RESEARCHER), factories.member(Role.OWNER)
     session = factories.session(of=researcher.workspace)
     token = {"authorization": f"Bearer {factories.token(researcher)}"}
-    asked = Client(headers={"authorization": f"Bearer {factories.token(other)}"})
+    api = Client(headers={"authorization": f"Bearer {factories.token(other)}"})
 
     def renew(number: int) -> int:
-        said = {"key": f"k{number}", "type": "reward", "value": 1}
+        event = {"key": f"k{number}", "type": "reward", "value": 1}
         path = f"/api/v1/sessions/{session.pk}/events"
-        status = Client(headers=token).post(path, said, content_type="application/json").status_code
+        status = Client(headers=token).post(path, event, content_type="application/json").status_code
         connection.close()
         return status
 
@@ -118,12 +118,12 @@ def test_requests_that_wait_for_a_row_hold_up_nobody_else() -> None:
             with ThreadPoolExecutor(1) as another:
 
                 def ask() -> int:
-                    status = asked.get("/api/v1/jobs").status_code
+                    status = api.get("/api/v1/jobs").status_code
                     connection.close()
                     return status
 
                 assert [another.submit(ask).result(60) for _ in range(3)] == [200, 200, 200]
-        assert {each.result(60) for each in sent} == {201}
+        assert {future.result(60) for future in sent} == {201}
 
 
 @pytest.mark.django_db

@@ -87,20 +87,20 @@ class Forms(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
+        values = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self.action = (given.get("action") or given.get("hx-post") or self.path).partition("?")[0]
-        name = given.get("name", "")
+            self.action = (values.get("action") or values.get("hx-post") or self.path).partition("?")[0]
+        name = values.get("name", "")
         if tag == "select":
             self.select = name
         if tag == "option" and self.select:
-            self._note(self.select, given.get("value", ""), chosen="selected" in given)
+            self._note(self.select, values.get("value", ""), chosen="selected" in values)
         if tag in ("input", "textarea", "button", "select") and name:
-            quiet = given.get("type") in ("checkbox", "radio") and "checked" not in given
-            self._note(name, given.get("value", ""), chosen=not quiet)
+            quiet = values.get("type") in ("checkbox", "radio") and "checked" not in values
+            self._note(name, values.get("value", ""), chosen=not quiet)
         for attribute in ("formaction", "hx-post"):
-            if attribute in given:
-                self.found[given[attribute].partition("?")[0]] |= self.found[self.action]
+            if attribute in values:
+                self.found[values[attribute].partition("?")[0]] |= self.found[self.action]
 
     def _note(self, name: str, value: str, *, chosen: bool) -> None:
         if chosen:

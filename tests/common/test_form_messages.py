@@ -20,7 +20,7 @@ class Everything(forms.Form):
 
 
 @pytest.mark.parametrize(
-    ("field", "given", "words"),
+    ("field", "value", "words"),
     [
         ("word", "", "This field is required."),
         ("word", "a", "Its length is 1, and it needs 2 characters. Make it longer."),
@@ -40,8 +40,8 @@ class Everything(forms.Form):
         ("own", "", "Choose first."),
     ],
 )
-def test_a_field_says_what_was_given_what_was_expected_and_what_to_do(field, given, words):
-    assert Everything({field: given}).errors[field] == [words]
+def test_a_field_says_what_was_given_what_was_expected_and_what_to_do(field, value, words):
+    assert Everything({field: value}).errors[field] == [words]
 
 
 class Given(serializers.Serializer):
@@ -55,7 +55,7 @@ class Given(serializers.Serializer):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("value", "words"),
     [
         ({}, "This field is required."),
         ({"word": None}, "Null isn't allowed here. Give a value."),
@@ -70,10 +70,10 @@ class Given(serializers.Serializer):
         ({"is_so": "perhaps"}, "This is neither true nor false. Give one of them."),
     ],
 )
-def test_the_api_says_it_in_the_same_way(given, words):
-    checked = Given(data=given)
+def test_the_api_says_it_in_the_same_way(value, words):
+    checked = Given(data=value)
     assert not checked.is_valid()
-    (field,) = given or ["word"]
+    (field,) = value or ["word"]
     assert checked.errors[field] == [words]
 
 

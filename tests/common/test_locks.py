@@ -16,4 +16,4 @@ def test_what_most_rows_refer_to_is_locked_without_its_key():
         for match in LOCKS.finditer(path.read_text(encoding="utf-8"))
     ]
     assert len(locks) > 5
-    assert [name for name, given in locks if "no_key=True" not in given] == []
+    assert [name for name, arguments in locks if "no_key=True" not in arguments] == []

@@ -87,17 +87,17 @@ def test_each_way_around_it_is_found_with_its_line(check):
     python = (
         "from django.utils.safestring import mark_safe\n\nx = Markup('<b>')\n\ndef __html__(self): ...\n# format_html\n"
     )
-    assert [(each.line, each.name) for each in check.in_python("a.py", python)] == [
+    assert [(problem.line, problem.name) for problem in check.in_python("a.py", python)] == [
         (1, "mark_safe"),
         (5, "__html__"),
         (3, "Markup()"),
     ]
     template = "{{ a }}\n{{ a|safe }}{{ b | safeseq }}\n{% autoescape off %}{% endautoescape %}{{ safe }}"
-    assert [each.line for each in check.in_template("a.html", template)] == [2, 2, 3, 3]
+    assert [problem.line for problem in check.in_template("a.html", template)] == [2, 2, 3, 3]
     page = (
         'a.textContent = "innerHTML"; // innerHTML\nb.innerHTML = c;\nd.insertAdjacentHTML("x", y);\ndocument.write(z);'
     )
-    assert [str(each) for each in check.in_page_module("a.js", page)] == [
+    assert [str(problem) for problem in check.in_page_module("a.js", page)] == [
         f"a.js:{line}: {name} makes markup of text; set textContent, or let static/js/core/markup.js parse what our server rendered."
         for line, name in ((2, "innerHTML"), (3, "insertAdjacentHTML"), (4, "document.write"))
     ]

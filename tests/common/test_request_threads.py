@@ -53,7 +53,7 @@ async def _failing() -> AsyncIterator[bytes]:
     raise Failing
 
 
-async def asked(response: HttpResponseBase) -> ApplicationCommunicator:
+async def communicator_for(response: HttpResponseBase) -> ApplicationCommunicator:
     client = ApplicationCommunicator(Answering(response), SCOPE)
     await client.send_input({"type": "http.request"})
     return client
@@ -67,7 +67,7 @@ async def test_a_whole_answer_is_sent_after_its_request_has_ended() -> None:
 
     request_finished.connect(finished)
     try:
-        client = await asked(HttpResponse("x" * 70_000))
+        client = await communicator_for(HttpResponse("x" * 70_000))
         parts = [await client.receive_output() for _ in range(3)]
     finally:
         request_finished.disconnect(finished)
@@ -79,7 +79,7 @@ async def test_a_whole_answer_is_sent_after_its_request_has_ended() -> None:
 
 async def test_an_answer_is_made_no_further_once_its_client_has_gone() -> None:
     endless = Endless()
-    client = await asked(endless.response)
+    client = await communicator_for(endless.response)
     for _ in range(3):
         await client.receive_output()
     assert not endless.has_stopped
@@ -91,7 +91,7 @@ async def test_an_answer_is_made_no_further_once_its_client_has_gone() -> None:
 
 async def test_an_answer_that_fails_halfway_is_cut_and_closed() -> None:
     response = StreamingHttpResponse(_failing())
-    client = await asked(response)
+    client = await communicator_for(response)
     assert [(await client.receive_output())["type"] for _ in range(2)] == ["http.response.start", "http.response.body"]
     with pytest.raises(Failing):
         await client.wait(timeout=5)

@@ -87,7 +87,7 @@ SORTED = [
 ]
 
 
-@pytest.mark.parametrize(("model", "columns"), SORTED, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize(("model", "columns"), SORTED, ids=lambda parameter: getattr(parameter, "__name__", ""))
 def test_an_index_carries_every_order(model, columns):
     workspace = factories.workspace()
     with connection.cursor() as cursor:
@@ -129,7 +129,7 @@ def test_sessions_sort_by_age(client):
 
     def shown(sort: str) -> list[int]:
         page = client.get(reverse("gateway:list"), {"sort": sort}).content.decode()
-        return [page.index(str(each.pk)) for each in (older, newer)]
+        return [page.index(str(row.pk)) for row in (older, newer)]
 
     assert shown("oldest") == sorted(shown("oldest"))
     assert shown("") == sorted(shown(""), reverse=True)

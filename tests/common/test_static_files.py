@@ -61,7 +61,7 @@ def test_styles_refer_to_nothing_outside(collected):
         assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//", style.read_text()), style.name
 
 
-async def asked(
+async def get_file(
     path: str, *headers: tuple[bytes, bytes], root: str = "", of: StaticFiles | None = None
 ) -> tuple[int, dict[bytes, bytes], bytes]:
     """The response to GET: status, headers, and body. The wrapped application responds with 299."""
@@ -85,15 +85,15 @@ async def asked(
 
 @pytest.mark.parametrize(("path", "root"), [("/static/js/core/app.js", ""), ("/at/static/js/core/app.js", "/at")])
 async def test_a_static_file_is_answered_before_the_application(path, root, settings):
-    status, headers, body = await asked(path, root=root)
+    status, headers, body = await get_file(path, root=root)
     assert (status, body) == (200, (settings.BASE_DIR / "static/js/core/app.js").read_bytes())
     assert headers[b"content-type"].startswith(b"text/javascript")
     assert headers[b"x-content-type-options"] == b"nosniff"
 
 
 async def test_a_browser_that_has_the_file_is_told_so():
-    _, headers, _ = await asked("/static/js/core/app.js")
-    status, _, body = await asked("/static/js/core/app.js", (b"if-modified-since", headers[b"last-modified"]))
+    _, headers, _ = await get_file("/static/js/core/app.js")
+    status, _, body = await get_file("/static/js/core/app.js", (b"if-modified-since", headers[b"last-modified"]))
     assert (status, body) == (304, b"")
 
 
@@ -105,15 +105,15 @@ async def test_a_file_that_changes_while_one_develops_is_answered_whole(settings
     files = StaticFiles(None)
     for text in ("a {}", "a { color: green }"):
         style.write_text(text)
-        status, headers, body = await asked("/static/style.css", of=files)
+        status, headers, body = await get_file("/static/style.css", of=files)
         assert (status, headers[b"content-length"], body) == (200, str(len(text)).encode(), text.encode())
     get_finder.cache_clear()
 
 
 async def test_no_other_file_is_handed_out():
-    assert (await asked("/static/nothing.js"))[0] == 404
-    assert (await asked("/static/../manage.py"))[0] == 404
+    assert (await get_file("/static/nothing.js"))[0] == 404
+    assert (await get_file("/static/../manage.py"))[0] == 404
 
 
 async def test_everything_else_goes_on_to_the_application():
-    assert (await asked("/desk/"))[0] == 299
+    assert (await get_file("/desk/"))[0] == 299

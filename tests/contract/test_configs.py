@@ -179,7 +179,7 @@ def test_every_field_is_documented_where_it_is_declared():
 
 
 def all_configs(cls: type[Config]) -> list[type[Config]]:
-    return [each for sub in cls.__subclasses__() for each in (sub, *all_configs(sub)) if is_ours(each)]
+    return [config for sub in cls.__subclasses__() for config in (sub, *all_configs(sub)) if is_ours(config)]
 
 
 def is_ours(cls: type[Config]) -> bool:

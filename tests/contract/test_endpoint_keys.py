@@ -82,9 +82,9 @@ def test_a_publication_to_a_server_that_may_not_have_the_key_fails_in_words(monk
 def test_the_trainers_processes_get_the_rules_of_their_worker_and_no_url_of_a_service(tmp_path, monkeypatch):
     """Also if the rules come from defaults, and the services from URLs that a child process may not see."""
     monkeypatch.setenv("DATABASE_URL", "postgresql://retrace:secret@db.internal/retrace")
-    asked = "import json, os; from contract.outgoing.networks import OutgoingRules as R; "
-    asked += "print(json.dumps([R.from_environment().to_environment(), os.environ.get('DATABASE_URL')]))"
-    with ChildProcess([sys.executable, "-c", asked], log=tmp_path / "log") as child:
+    program = "import json, os; from contract.outgoing.networks import OutgoingRules as R; "
+    program += "print(json.dumps([R.from_environment().to_environment(), os.environ.get('DATABASE_URL')]))"
+    with ChildProcess([sys.executable, "-c", program], log=tmp_path / "log") as child:
         assert child.wait(30) == 0
     rules, url = json.loads((tmp_path / "log").read_text())
     assert rules["OUTGOING_NETWORKS"] == "127.0.0.0/8,::1/128"

@@ -97,7 +97,7 @@ def _unready(source: str) -> Iterator[int]:
     for statement in ast.walk(ast.parse(source)):
         if isinstance(statement, ast.Try) and any(map(_reads, ast.walk(ast.Module(statement.body, [])))):
             caught = {ast.unparse(handler.type) for handler in statement.handlers if handler.type}
-            names = {name.strip("() ") for each in caught for name in each.split(",")}
+            names = {name.strip("() ") for name_list in caught for name in name_list.split(",")}
             if "ValueError" in names and not names & {"RecursionError", "Exception"}:
                 yield statement.lineno
 

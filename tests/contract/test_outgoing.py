@@ -131,7 +131,7 @@ def test_a_host_that_programs_read_in_different_ways_is_no_address(closed):
 
 
 def test_the_addresses_of_this_machine_are_known():
-    addresses = [each.address for interface in psutil.net_if_addrs().values() for each in interface]
+    addresses = [entry.address for interface in psutil.net_if_addrs().values() for entry in interface]
     own = [address for address in addresses if "." in address]
     assert own
     assert all(networks.is_of_this_machine(ip_address(address)) for address in own)
@@ -380,7 +380,7 @@ def test_names_whose_servers_do_not_answer_hold_up_only_who_asks_for_them(inside
                     await client.get("/")
         finally:
             answered.set()
-        assert {type(each) for each in await asyncio.gather(*slow, return_exceptions=True)} == {httpx.ConnectError}
+        assert {type(result) for result in await asyncio.gather(*slow, return_exceptions=True)} == {httpx.ConnectError}
 
     monkeypatch.setattr(transport, "resolve", resolve)
     asyncio.run(ask())

@@ -70,7 +70,7 @@ def test_the_trajectories_of_a_pair_share_no_steps():
 def test_a_question_is_asked_while_the_one_it_depends_on_is_asked_and_answered_so(answers, keys):
     b = Question("b", "B", type="choices", options=("x", "y"), when=Condition("a", (1,)))
     d = Question("d", "D", type="text", when=Condition("b", ("x",)))
-    assert [each.key for each in asked((Question("a", "A"), b, d, Question("c", "C")), answers)] == keys
+    assert [question.key for question in asked((Question("a", "A"), b, d, Question("c", "C")), answers)] == keys
 
 
 @pytest.mark.parametrize(

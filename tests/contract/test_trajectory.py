@@ -51,7 +51,7 @@ def test_its_hash_stays_what_it_was():
 
 
 @pytest.mark.parametrize(
-    ("field", "given", "read"),
+    ("field", "value", "read"),
     [
         ("reward", "0.25", 0.25),
         ("reward", "Infinity", math.inf),  # refused by the reader of the file
@@ -66,9 +66,9 @@ def test_its_hash_stays_what_it_was():
         ("seconds", [1], None),
     ],
 )
-def test_loosely_typed_values_are_read_for_what_they_mean(field: str, given: Any, read: Any):
+def test_loosely_typed_values_are_read_for_what_they_mean(field: str, value: Any, read: Any):
     row = copy.deepcopy(TRAJECTORY.to_json())
-    row["steps"][0][field] = given
+    row["steps"][0][field] = value
     assert getattr(Trajectory.from_json(row).steps[0], field) == read
 
 

@@ -12,8 +12,8 @@ ANN, BEA, RULE, MODEL = uuid4(), uuid4(), uuid4(), uuid4()
 
 def card(*pairs: dict[UUID, int]) -> dict[str, object]:
     agreement = Agreement(machines={RULE, MODEL})
-    for said in pairs:
-        agreement.add([Vote(str(who), who, strength, False, None) for who, strength in said.items()])
+    for strengths in pairs:
+        agreement.add([Vote(str(who), who, strength, False, None) for who, strength in strengths.items()])
     return {"agreement": agreement.to_json()}
 
 
@@ -42,10 +42,11 @@ def test_alpha_is_that_of_the_krippendorff_package() -> None:
     import numpy as np
 
     table = [[1, 2, None], [1, -1, 0], [0, 0, 3], [-1, -2, -1], [1, None, -1]]
-    given = [
-        {who: said for who, said in zip((ANN, BEA, UUID(int=1)), row, strict=True) if said is not None} for row in table
+    judgments = [
+        {who: strength for who, strength in zip((ANN, BEA, UUID(int=1)), row, strict=True) if strength is not None}
+        for row in table
     ]
-    [people] = agreement_rows(card(*given))
+    [people] = agreement_rows(card(*judgments))
     sides = np.sign(np.array(table, dtype=float)).T
     assert people.alpha["value"] == pytest.approx(krippendorff.alpha(sides, level_of_measurement="nominal"), abs=1e-4)
 

@@ -43,9 +43,9 @@ def rows_of(version: Version, split: str = "train") -> list[dict]:
 
 def test_a_judged_pair_becomes_a_row(dataset: Dataset, member: Membership, queue: Queue) -> None:
     task = factories.task(of=member.workspace, key="buy milk", environment="shop")
-    asked = [{"role": "user", "content": "Buy milk."}]
-    better = factories.trajectory(of=task, steps=[(asked, factories.assistant_message("Bought."))])
-    worse = factories.trajectory(of=task, steps=[(asked, factories.assistant_message("No."))])
+    prompt = [{"role": "user", "content": "Buy milk."}]
+    better = factories.trajectory(of=task, steps=[(prompt, factories.assistant_message("Bought."))])
+    worse = factories.trajectory(of=task, steps=[(prompt, factories.assistant_message("No."))])
     judged = factories.preference(-3, on=factories.item(of=queue, a=worse, b=better))
 
     version = freeze(dataset, member, queue, train=100, validation=0, test=0)
@@ -367,19 +367,19 @@ def test_a_worker_that_was_presumed_dead_changes_nothing_of_the_version(
 def test_the_workers_are_told_again_of_a_version_that_nobody_took(
     dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(lifecycle, "enqueue", lambda _, version_id: told.append(version_id))
+    enqueued: list[str] = []
+    monkeypatch.setattr(lifecycle, "enqueue", lambda _, version_id: enqueued.append(version_id))
     factories.preference(2, on=factories.item(of=queue))
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
     lifecycle.recover(VERSIONS)
-    assert told == [str(version.pk)]  # enqueued by the request alone
+    assert enqueued == [str(version.pk)]  # enqueued by the request alone
     Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # as ten minutes later
     lifecycle.recover(VERSIONS)
     lifecycle.recover(VERSIONS)
-    assert told == [str(version.pk)] * 2
+    assert enqueued == [str(version.pk)] * 2
     assert freezing.freeze(version.pk)
     lifecycle.recover(VERSIONS)
-    assert len(told) == 2
+    assert len(enqueued) == 2
 
 
 def test_a_recipe_without_rows_is_refused(dataset: Dataset, member: Membership, queue: Queue) -> None:
@@ -420,10 +420,11 @@ def test_rows_that_repeat_more_than_a_version_may_have_are_refused_and_leave_no_
 ) -> None:
     settings.VERSION_MAX_BYTES = 300_000
     task = factories.task(of=member.workspace)
-    asked = [{"role": "user", "content": "long " * 20_000}]  # 100,000 characters, once in each row
+    prompt = [{"role": "user", "content": "long " * 20_000}]  # 100,000 characters, once in each row
     for words in ("Bought.", "Paid."):
         better, worse = (
-            factories.trajectory(of=task, steps=[(asked, factories.assistant_message(each))]) for each in (words, "No")
+            factories.trajectory(of=task, steps=[(prompt, factories.assistant_message(reply))])
+            for reply in (words, "No")
         )
         factories.preference(3, on=factories.item(of=queue, a=better, b=worse))
     assert freeze(dataset, member, queue, judgements="each").state == Version.State.FROZEN

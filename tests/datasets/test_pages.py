@@ -146,9 +146,9 @@ def test_the_preview_tells_of_flagged_items_and_leaves_them_out(member: Membersh
     address = reverse("datasets:preview", args=[dataset.pk])
     assert "flagged" not in client.post(address, rules(queue)).content.decode()
     flag(assignment=Preference.objects.filter(strength__gt=0).earliest("pk").assignment, reason="odd")
-    told = client.post(address, rules(queue))
-    assert "Annotators flagged 1 of these items." in told.content.decode()
-    assert told.context["preview"].survey.rows == 3
+    response = client.post(address, rules(queue))
+    assert "Annotators flagged 1 of these items." in response.content.decode()
+    assert response.context["preview"].survey.rows == 3
     left = client.post(address, rules(queue, flagged="leave_out"))
     assert "Annotators flagged" not in left.content.decode()
     assert (left.context["preview"].survey.rows, left.context["preview"].survey.judgments) == (2, 3)

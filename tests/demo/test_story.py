@@ -15,17 +15,17 @@ from tests import factories
 
 
 def test_every_run_of_the_story_has_settings_that_the_form_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict] = []
-    monkeypatch.setattr(scenes, "run", lambda scene, **wanted: asked.append(wanted) or True)
+    requests: list[dict] = []
+    monkeypatch.setattr(scenes, "run", lambda scene, **wanted: requests.append(wanted) or True)
     for step in (story.model_is_tried, story.model_learns, story.model_improves, story.model_trains_online):
         step(None)  # type: ignore[arg-type]  # nothing is looked up
-    for wanted in asked:
+    for wanted in requests:
         start = PRESETS[wanted["preset"]].config(algorithm=wanted["algorithm"], method="full", parameters=1_000_000)
         named = {"kind": wanted["algorithm"], "model": {"path": "base"}}
         data = {} if wanted["dataset"] is None else {"data": {"train": "t"}}
         config = run_config_from_json(merged({**start, **named, **data}, wanted.get("changes") or {}))
         assert config.rows_per_step >= 8
-    assert len(asked) == 4
+    assert len(requests) == 4
 
 
 def test_a_first_model_is_tried_while_the_rest_is_still_judged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,9 +95,9 @@ class Played:
         """The trajectories, the session's own first."""
         with Client(self.stack.url, self.token) as client:
             first = str(self.session.trajectory)
-            others = [each.id for each in client.trajectories.list() if each.id != first]
-            for each in [first, *others]:
-                yield client.trajectories.read(each)
+            others = [trajectory.id for trajectory in client.trajectories.list() if trajectory.id != first]
+            for trajectory_id in [first, *others]:
+                yield client.trajectories.read(trajectory_id)
 
 
 def called(trajectory: dict[str, Any]) -> list[list[str]]:

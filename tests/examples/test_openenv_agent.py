@@ -50,9 +50,9 @@ def agent(office: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def episode(task: Task, upstream: Upstream, *, max_calls: int = 10) -> retrace.Episode:
-    told = {"id": "e", "run": "r", "run_name": "grpo", "moment": "step 1", "attempt": 0, "session": "s"}
+    fields = {"id": "e", "run": "r", "run_name": "grpo", "moment": "step 1", "attempt": 0, "session": "s"}
     where = {"base_url": upstream.url, "api_key": "key", "lease_seconds": 60, "max_calls": max_calls}
-    return retrace.Episode(**told, **where, task=task.to_json())
+    return retrace.Episode(**fields, **where, task=task.to_json())
 
 
 def reply(message: Message) -> Reply:
@@ -71,8 +71,8 @@ def test_an_episode_goes_as_it_goes_inside(agent: Any) -> None:
     inside = played(Office, task, "expert")
     assert inside.outcome.success
     with Upstream(*(reply(step.message) for step in inside.steps)) as upstream:
-        told = agent.play(episode(task, upstream, max_calls=40))
-    assert told == {"success": True, "reward": pytest.approx(sum(step.reward or 0 for step in inside.steps))}
+        outcome = agent.play(episode(task, upstream, max_calls=40))
+    assert outcome == {"success": True, "reward": pytest.approx(sum(step.reward or 0 for step in inside.steps))}
     first, last = upstream.requests[0], upstream.requests[-1]
     assert first["messages"] == inside.steps[0].context
     assert first["tools"] == inside.tools
@@ -83,8 +83,8 @@ def test_an_episode_goes_as_it_goes_inside(agent: Any) -> None:
 def test_mistakes_of_a_policy_are_told_to_it(agent: Any) -> None:
     [task] = first_tasks(Office, 1)
     with Upstream(calls("find_contact", "not JSON"), calls("dance", "{}"), says("Done.")) as upstream:
-        told = agent.play(episode(task, upstream))
-    assert told["success"] is False
+        outcome = agent.play(episode(task, upstream))
+    assert outcome["success"] is False
     results = [message["content"] for message in upstream.requests[-1]["messages"] if message["role"] == "tool"]
     assert ["no JSON" in results[0], "dance" in results[1]] == [True, True]
 

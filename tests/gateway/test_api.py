@@ -45,12 +45,12 @@ def post(client: Client, name: str, session: Session | None = None, **body: Any)
 def test_opening_answers_what_an_agents_library_needs(client: Client, clerk: Policy) -> None:
     answer = post(client, "sessions", policy="clerk", task={"instruction": "Find the lamp."}, group="g", attempt=2)
     assert answer.status_code == 201, answer.json()
-    told = answer.json()
-    assert told["base_url"] == "http://testserver/gateway/v1"
-    session = Session.objects.get(key_digest=sessions.digest_of(told["api_key"]))
-    assert (str(session.pk), session.policy, session.served_name) == (told["id"], clerk, "served")
+    reply = answer.json()
+    assert reply["base_url"] == "http://testserver/gateway/v1"
+    session = Session.objects.get(key_digest=sessions.digest_of(reply["api_key"]))
+    assert (str(session.pk), session.policy, session.served_name) == (reply["id"], clerk, "served")
     assert (session.task["instruction"], session.group, session.attempt) == ("Find the lamp.", "g", 2)
-    assert "api_key" not in client.get(told["url"]).json()
+    assert "api_key" not in client.get(reply["url"]).json()
 
 
 def test_an_installation_says_where_its_gateway_is(client: Client, clerk: Policy, settings: Any) -> None:
@@ -166,8 +166,8 @@ def test_rewards_whose_sum_no_number_holds_are_refused_when_they_are_told(
     client: Client, researcher: Membership
 ) -> None:
     session = factories.session(of=researcher.workspace)
-    told = [post(client, "session_events", session, key=key, type="reward", value=1.7e308) for key in "ab"]
-    assert [answer.status_code for answer in told] == [400, 400]
+    replies = [post(client, "session_events", session, key=key, type="reward", value=1.7e308) for key in "ab"]
+    assert [answer.status_code for answer in replies] == [400, 400]
     assert post(client, "session_finish", session, reward=-1.7e308).status_code == 400
     assert post(client, "session_finish", session).status_code == 200
 

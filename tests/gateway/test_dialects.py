@@ -66,12 +66,12 @@ def next_turn(path: str, reply: dict[str, Any]) -> dict[str, Any]:
     """The chat with the reply, as agents' libraries send it back, followed by the result of its call."""
     if path == "messages":
         result = {"type": "tool_result", "tool_use_id": "call_0", "content": "a lamp", "cache_control": {}}
-        said = [{**block, "citations": None} for block in reply["content"] if block["type"] != "thinking"]
-        turns = [{"role": "assistant", "content": said}, {"role": "user", "content": [result]}]
+        blocks = [{**block, "citations": None} for block in reply["content"] if block["type"] != "thinking"]
+        turns = [{"role": "assistant", "content": blocks}, {"role": "user", "content": [result]}]
         return {"messages": [*REQUESTS[path]["messages"], *turns]}
     items = [item for item in reply["output"] if item["type"] != "reasoning"]
-    asked = {"role": "user", "content": [{"type": "input_text", "text": "Where is the lamp?"}]}
-    return {"input": [asked, *items, {"type": "function_call_output", "call_id": "call_0", "output": "a lamp"}]}
+    question = {"role": "user", "content": [{"type": "input_text", "text": "Where is the lamp?"}]}
+    return {"input": [question, *items, {"type": "function_call_output", "call_id": "call_0", "output": "a lamp"}]}
 
 
 def events_of(text: str) -> list[dict[str, Any]]:
@@ -112,12 +112,12 @@ def test_an_episode_in_another_protocol_becomes_a_trajectory_like_any_other(
     sessions.finish_session(session=agent.session, success=True)
     trajectory = Path.objects.get().trajectory
     assert (trajectory.task.instruction, trajectory.tools) == ("Where is the lamp?", [OFFERED])
-    look, said = trajectory.steps.order_by("index")
+    look, answer_step = trajectory.steps.order_by("index")
     assert [message["role"] for message in look.context] == ["system", "user"]
     assert look.message["reasoning_content"] == spellings.THOUGHT
     assert look.message["tool_calls"][0]["function"] == {"name": "look", "arguments": {"at": "shelf"}}
-    assert said.context == [{"role": "tool", "tool_call_id": "call_0", "content": "a lamp"}]
-    assert said.message["content"] == "On the shelf."
+    assert answer_step.context == [{"role": "tool", "tool_call_id": "call_0", "content": "a lamp"}]
+    assert answer_step.message["content"] == "On the shelf."
 
 
 @BOTH
@@ -171,8 +171,8 @@ def test_of_a_split_nothing_tells_which_server_answers(
         error = ask(agent, path)
     assert (whole.status_code, streamed.status_code, error.status_code) == (200, 200, 400)
     for text in (whole.text, streamed.text, error.text):
-        for told in ("old-model", "chatcmpl-1", "resp_1", "msg_1", "kv_transfer", "service_tier", "cache", "too hot"):
-            assert told not in text
+        for secret in ("old-model", "chatcmpl-1", "resp_1", "msg_1", "kv_transfer", "service_tier", "cache", "too hot"):
+            assert secret not in text
     assert error.json()["error"]["message"] == "The policy's server refused the request."
 
 
@@ -200,9 +200,9 @@ def test_what_rules_find_is_stored_in_no_protocol_and_images_stay(
 def test_a_stream_is_put_together_to_the_reply_that_it_was_cut_from(
     speaks: type[Dialect], reply: dict[str, Any], events: Callable[..., Any]
 ) -> None:
-    asked = ReplyContext(Call().pk, reply["model"], 1, is_blind=False)
+    context = ReplyContext(Call().pk, reply["model"], 1, is_blind=False)
     body = {"model": reply["model"], "messages": [], "input": ""}
-    theirs, ours = speaks(body, asked), speaks(body, asked)
+    theirs, ours = speaks(body, context), speaks(body, context)
     for event in events(reply):
         assert theirs.process_chunk(json.loads(json.dumps(event))) == named_event(event)
     for event in events_of(theirs.stream_of(reply).decode()):

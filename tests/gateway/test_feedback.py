@@ -42,16 +42,18 @@ def say(secret: str, **body: Any) -> Any:
 
 
 def test_a_page_of_another_site_may_ask_and_send(secret: str, session: Session) -> None:
-    asked = Client().options(PATH, headers={"origin": "https://shop.example", "access-control-request-method": "POST"})
-    assert asked.status_code == 204
-    assert asked["Access-Control-Allow-Origin"] == "*"
-    assert asked["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
-    said = say(secret, session=session.pk, thumb="down", comment=" Wrong room. ", edited_answer=" In the hall. ")
-    assert said.status_code == 201, said.json()
-    assert said["Access-Control-Allow-Origin"] == "*"
-    assert "Access-Control-Allow-Credentials" not in said
+    preflight = Client().options(
+        PATH, headers={"origin": "https://shop.example", "access-control-request-method": "POST"}
+    )
+    assert preflight.status_code == 204
+    assert preflight["Access-Control-Allow-Origin"] == "*"
+    assert preflight["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
+    response = say(secret, session=session.pk, thumb="down", comment=" Wrong room. ", edited_answer=" In the hall. ")
+    assert response.status_code == 201, response.json()
+    assert response["Access-Control-Allow-Origin"] == "*"
+    assert "Access-Control-Allow-Credentials" not in response
     [kept] = Feedback.objects.all()
-    assert said.json() == {"id": str(kept.pk)}
+    assert response.json() == {"id": str(kept.pk)}
     assert (kept.thumb, kept.comment, kept.edited, kept.session) == (-1, "Wrong room.", " In the hall. ", session)
 
 

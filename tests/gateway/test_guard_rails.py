@@ -52,7 +52,7 @@ def test_calls_of_a_session_that_ends_for_long_hold_up_nobody_else(
             while not asgi.recorder.spool.folder.is_dir():
                 time.sleep(0.01)
             assert http.post("chat/completions", json={"messages": [ASK]}, headers=key).status_code == 200
-            assert {each.result().status_code for each in sent} == {200}
+            assert {future.result().status_code for future in sent} == {200}
             assert Call.objects.filter(session=agent.session).count() == 1
     while Call.objects.filter(session=agent.session).count() < 9:
         time.sleep(0.01)

@@ -145,12 +145,12 @@ def test_arguments_nested_without_end_are_recorded_and_become_a_trajectory(
 ) -> None:
     upstream.replies = [calls("look", DEEP)]
     assert agent.ask(ASK, stream=stream).status_code == 200
-    said = {
+    reply = {
         "role": "assistant",
         "content": None,
         "tool_calls": [{"id": "x", "function": {"name": "f", "arguments": DEEP}}],
     }
-    assert agent.ask(ASK, said, ASK).status_code == 200
+    assert agent.ask(ASK, reply, ASK).status_code == 200
     assert Call.objects.filter(status="ok").count() == 2
     assert sessions.finish_session(session=agent.session).paths.count() > 0
 

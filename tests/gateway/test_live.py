@@ -60,7 +60,7 @@ def test_nothing_is_lost_or_doubled_where_a_web_process_is_killed(live_stack: Li
         workspace=member.workspace, name="clerk", base_url=upstream.url, model="served", by=member.user
     )
     opened = [sessions.open_session(workspace=member.workspace, policy=policy, by=member.user) for _ in range(AGENTS)]
-    players = [Player(live_stack.url, each.key) for each in opened]
+    players = [Player(live_stack.url, session.key) for session in opened]
     for player in players:
         player.start()
     while sum(player.heard for player in players) < AGENTS * 2:
@@ -70,12 +70,12 @@ def test_nothing_is_lost_or_doubled_where_a_web_process_is_killed(live_stack: Li
     for player in players:
         player.join(120)
     assert [(player.heard, player.problem) for player in players] == [(TURNS, "")] * AGENTS
-    for each in opened:
-        calls = list(Call.objects.filter(session=each.session).order_by("id"))
+    for session in opened:
+        calls = list(Call.objects.filter(session=session.session).order_by("id"))
         assert [call.status for call in calls] == ["ok"] * TURNS
         assert [call.parent_id for call in calls] == [None, *(call.pk for call in calls[:-1])]
-        sessions.finish_session(session=each.session, success=True)
-        assert each.session.paths.get().trajectory.step_count == TURNS
+        sessions.finish_session(session=session.session, success=True)
+        assert session.session.paths.get().trajectory.step_count == TURNS
 
 
 @pytest.mark.usefixtures("live_stack")

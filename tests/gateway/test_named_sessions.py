@@ -35,8 +35,8 @@ def ask(http: httpx.Client, *messages: Any, model: Any = "clerk", **headers: str
 
 def test_calls_with_one_name_are_one_session(http: httpx.Client) -> None:
     assert ask(http, X_Session_Id="ticket-17").status_code == 200
-    said = {"role": "assistant", "content": "Done."}
-    assert ask(http, ASK, said, {"role": "user", "content": "Thanks."}, X_Session_Id="ticket-17").status_code == 200
+    message = {"role": "assistant", "content": "Done."}
+    assert ask(http, ASK, message, {"role": "user", "content": "Thanks."}, X_Session_Id="ticket-17").status_code == 200
     ask(http, X_Session_Id="ticket-18")
     first, second = Session.objects.order_by("id")
     assert (first.name, first.is_guessed, second.name) == ("ticket-17", False, "ticket-18")

@@ -41,9 +41,9 @@ def test_the_list_asks_the_database_as_often_for_three_sessions_as_for_one(
         factories.session(of=researcher.workspace, messages=SAID)
         with CaptureQueriesContext(
             connection,
-        ) as asked:
+        ) as queries:
             client.get(reverse("gateway:list"))
-        counts.append(len(asked))
+        counts.append(len(queries))
         factories.session(of=researcher.workspace)
     assert counts[0] == counts[1]
 

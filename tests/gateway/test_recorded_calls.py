@@ -127,11 +127,11 @@ def test_a_finished_session_is_a_trajectory_with_its_tokens_and_its_outcome(agen
     trajectory = Path.objects.get().trajectory
     assert (trajectory.success, trajectory.reward, trajectory.source) == (True, 1.0, "gateway")
     assert (trajectory.policy_id, trajectory.task.instruction) == (agent.session.policy_id, "Where is the lamp?")
-    look, said = trajectory.steps.order_by("index")
+    look, answer_step = trajectory.steps.order_by("index")
     assert look.message["tool_calls"][0]["function"]["arguments"] == {"at": "shelf"}
-    assert said.context == [{"role": "tool", "tool_call_id": "call_0", "content": "a lamp"}]
-    assert said.info["context_ids"] == [*b"tool:a lamp", END, *b"assistant:"]
-    assert said.info["token_ids"] == [*b"On the shelf.", END]
+    assert answer_step.context == [{"role": "tool", "tool_call_id": "call_0", "content": "a lamp"}]
+    assert answer_step.info["context_ids"] == [*b"tool:a lamp", END, *b"assistant:"]
+    assert answer_step.info["token_ids"] == [*b"On the shelf.", END]
 
 
 def test_a_sub_agent_is_a_trajectory_of_its_own_without_the_outcome(agent: Agent) -> None:

@@ -51,8 +51,8 @@ def test_a_call_is_stored_redacted_and_passed_on_as_it_was(agent: Agent, upstrea
     assert call.messages == [user(f"Write to {MARK}.")]
     assert (call.request["user"], call.request["metadata"]) == (MARK, {"of": MARK})
     assert call.tools[0]["function"]["description"] == f"As {MARK}"
-    said = json.loads(call.reply["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])
-    assert said["to"] == MARK
+    arguments = json.loads(call.reply["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])
+    assert arguments["to"] == MARK
     assert MAIL not in stored()
 
 
@@ -153,8 +153,8 @@ def test_what_is_said_of_a_session_is_redacted_too(open_session: Callable[..., s
     assert done.metadata == {"for": MARK, "by": MARK}
     assert done.rewards == {f"by {MARK}": 1.0}
     assert done.events.get().value == {"to": [MARK]}
-    said = done.feedback.get()
-    assert (said.comment, said.edited) == (f"I'm {MARK}", MARK)
+    stored_feedback = done.feedback.get()
+    assert (stored_feedback.comment, stored_feedback.edited) == (f"I'm {MARK}", MARK)
 
 
 def test_a_rule_holds_from_the_next_call_of_an_open_session_on(agent: Agent, researcher: Membership) -> None:

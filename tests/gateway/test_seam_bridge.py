@@ -108,9 +108,9 @@ def test_a_limit_that_the_context_sets_is_that_of_the_longer_prompt(agent: Agent
     first["tool_calls"][0]["function"]["arguments"] = '{"at":"shelf"}'
     agent.reply(ASK, first, RESULT)
     agent.reply(ASK, first, RESULT, max_tokens=7)
-    of_context, given = upstream.generations
+    of_context, of_messages = upstream.generations
     assert of_context["sampling_params"]["max_tokens"] == 4096 - len(of_context["token_ids"])
-    assert given["sampling_params"]["max_tokens"] == 7
+    assert of_messages["sampling_params"]["max_tokens"] == 7
 
 
 def test_a_server_that_cannot_is_asked_once(agent: Agent, upstream: Upstream) -> None:

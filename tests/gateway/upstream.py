@@ -184,7 +184,7 @@ class Upstream:
             message = self.replies.pop(0)(body) if len(self.replies) > 1 else self.replies[0](body)
             self.generated[body["request_id"]] = message
             sampled = [*written(message).encode(), END]
-            logprobs = {"content": [{"token_id": each, "logprob": LOGPROB} for each in sampled]}
+            logprobs = {"content": [{"token_id": token_id, "logprob": LOGPROB} for token_id in sampled]}
             choice = {"index": 0, "finish_reason": "stop", "token_ids": sampled, "logprobs": logprobs}
             usage = {"prompt_tokens": len(body["token_ids"]), "completion_tokens": len(sampled)}
             reply = {"request_id": body["request_id"], "choices": [choice], "usage": usage}

@@ -33,8 +33,10 @@ def test_runs_of_which_nothing_says_what_was_asked_have_tasks_of_their_own():
 
 @pytest.mark.parametrize("nothing", ["", " \n", [], [{"type": "text", "text": ""}]])
 def test_a_question_without_words_is_no_task_in_common(nothing):
-    asked = {"role": "user", "content": nothing}
-    keys = {reading_of("openai-chat", {"messages": [asked, answer(words)]})[1][0].task.key for words in ("one", "two")}
+    message = {"role": "user", "content": nothing}
+    keys = {
+        reading_of("openai-chat", {"messages": [message, answer(words)]})[1][0].task.key for words in ("one", "two")
+    }
     assert len(keys) == 2
 
 
@@ -45,8 +47,8 @@ def test_the_same_run_has_the_same_task_whenever_it_comes():
 
 
 def test_equal_questions_are_one_task():
-    asked = {"role": "user", "content": "q"}
-    first, second = (reading_of("openai-chat", {"messages": [asked, answer(words)]})[1][0] for words in ("a", "b"))
+    message = {"role": "user", "content": "q"}
+    first, second = (reading_of("openai-chat", {"messages": [message, answer(words)]})[1][0] for words in ("a", "b"))
     assert (first.task.key, first.task.instruction) == (second.task.key, "q")
 
 

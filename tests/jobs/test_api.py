@@ -91,9 +91,9 @@ def test_more_jobs_need_no_more_queries(owner: Membership):
     client = api(owner)
 
     def queries() -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as captured:
             assert client.get("/api/v1/jobs").status_code == 200
-        return len(asked)
+        return len(captured)
 
     for make in MAKERS.values():
         make(owner.workspace)

@@ -295,6 +295,8 @@ def test_of_a_workspace_one_served_model_at_once_continues_trajectories() -> Non
         lifecycle.claim(CONTINUATIONS, second.pk, worker="two:2") is not None
     )  # the limit is the number of loaded models
     served = [builders.continuation(here) for _ in range(2)]
-    Continuation.objects.filter(pk__in=[each.pk for each in served]).update(policy=factories.served_policy(of=here))
+    Continuation.objects.filter(pk__in=[continuation.pk for continuation in served]).update(
+        policy=factories.served_policy(of=here)
+    )
     assert lifecycle.claim(CONTINUATIONS, served[0].pk, worker="three:3") is not None
     assert lifecycle.claim(CONTINUATIONS, served[1].pk, worker="four:4") is None

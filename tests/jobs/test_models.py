@@ -115,14 +115,14 @@ def test_a_worker_that_shuts_down_gives_it_back_without_a_loss(job: Job):
 
 
 def test_one_that_nobody_took_is_told_of_again(job: Job, kind: Kind, monkeypatch: pytest.MonkeyPatch):
-    told: list[tuple[object, ...]] = []
-    monkeypatch.setattr(lifecycle, "enqueue", lambda *call: told.append(call))
+    enqueued: list[tuple[object, ...]] = []
+    monkeypatch.setattr(lifecycle, "enqueue", lambda *call: enqueued.append(call))
     lifecycle.queue(job)
     lifecycle.recover(kind)
     silent(job)  # as ten minutes later
     lifecycle.recover(kind)
     lifecycle.recover(kind)
-    assert told == [(kind.task(job), str(job.pk))] * 2
+    assert enqueued == [(kind.task(job), str(job.pk))] * 2
 
 
 def test_it_is_cancelled_before_it_began_and_resumed_if_its_kind_can_be(job: Job, kind: Kind, person: User):

@@ -89,7 +89,7 @@ def test_workspaces_take_turns(name: str) -> None:
         assert job is not None
         lifecycle.fail(job, Failure("config", "It ended."))
         claimed.append(job.pk)
-    assert claimed == [each.pk for each in (ones[0], twos[0], ones[1], twos[1], ones[2], ones[3])]
+    assert claimed == [job.pk for job in (ones[0], twos[0], ones[1], twos[1], ones[2], ones[3])]
 
 
 def test_a_free_worker_goes_to_the_workspace_that_occupies_fewest() -> None:
@@ -120,7 +120,7 @@ def test_kinds_that_share_workers_share_turns() -> None:
         assert job is not None
         lifecycle.fail(job, Failure("config", "It ended."))
         claimed.append(job.pk)
-    assert claimed == [each.pk for each in (batches[0], scores, *batches[1:])]
+    assert claimed == [job.pk for job in (batches[0], scores, *batches[1:])]
 
 
 def test_what_people_wait_for_goes_first_but_leaves_turns_to_other_workspaces() -> None:
@@ -129,19 +129,19 @@ def test_what_people_wait_for_goes_first_but_leaves_turns_to_other_workspaces() 
     own = waiting_jobs("rollouts", of=one, count=1)
     urgent = waiting_jobs("continuations", of=one, count=4)
     expected = [urgent[0], batches[0], urgent[1], batches[1], urgent[2], urgent[3], *own]
-    assert [each.pk for each in in_turn([*batches, *own, *urgent])] == [each.pk for each in expected]
+    assert [job.pk for job in in_turn([*batches, *own, *urgent])] == [job.pk for job in expected]
     claimed = []
     for message in [*urgent, *batches, *own]:
         job = claim(message)
         assert job is not None
         lifecycle.fail(job, Failure("config", "It ended."))
         claimed.append(job.pk)
-    assert claimed == [each.pk for each in expected]
+    assert claimed == [job.pk for job in expected]
 
 
 def test_a_worker_that_comes_too_late_for_a_job_takes_another(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = factories.workspace(), factories.workspace()
-    (ones,), (twos,) = (waiting_jobs("training_runs", of=each, count=1) for each in (one, two))
+    (ones,), (twos,) = (waiting_jobs("training_runs", of=workspace, count=1) for workspace in (one, two))
     read = lifecycle.job_in_turn
 
     def job_in_turn(worker_queue: str) -> Job | None:
@@ -155,7 +155,7 @@ def test_a_worker_that_comes_too_late_for_a_job_takes_another(monkeypatch: pytes
 
 
 def test_a_worker_of_several_queues_alternates() -> None:
-    assert {route_of(each).priority for each in ("training.run", "rollouts.run", "scoring.run_slice")} == {3}
+    assert {route_of(task).priority for task in ("training.run", "rollouts.run", "scoring.run_slice")} == {3}
 
 
 def test_a_message_for_what_is_over_starts_another_that_waits() -> None:

@@ -30,8 +30,8 @@ def test_an_archived_policy_is_left_out_until_it_is_restored(member: Membership,
     other = factories.policy(of=member.workspace)
     address = f"/api/v1/policies/{policy.pk}"
 
-    def listed(**asked: str) -> list[str]:
-        return [row["id"] for row in client.get("/api/v1/policies", asked).json()["results"]]
+    def listed(**query: str) -> list[str]:
+        return [row["id"] for row in client.get("/api/v1/policies", query).json()["results"]]
 
     for _ in range(2):
         answer = client.post(f"{address}/archive")

@@ -56,15 +56,15 @@ def a_server(member: Membership, name: str = "vllm") -> Endpoint:
 
 
 def live(policy: Policy, **fields: object) -> Publication:
-    given = {"way": "folder", "name": "office", "state": "live", "live_at": "2026-01-02T12:00Z"}
-    publication = Publication(workspace=policy.workspace, policy=policy, **{**given, **fields})
+    values = {"way": "folder", "name": "office", "state": "live", "live_at": "2026-01-02T12:00Z"}
+    publication = Publication(workspace=policy.workspace, policy=policy, **{**values, **fields})
     publication.served_name = served_name(publication)
     publication.save(force_insert=True)
     return publication
 
 
 @pytest.mark.parametrize(
-    ("refusal", "weights", "asked"),
+    ("refusal", "weights", "changes"),
     [
         (NoAdapter, {"adapter": False}, {}),
         (NoCanary, {"canary": False}, {}),
@@ -74,11 +74,11 @@ def live(policy: Policy, **fields: object) -> Publication:
     ],
 )
 def test_what_cannot_be_published_is_refused_by_name(
-    member, settings, refusal: type[PublishingRefused], weights: dict, asked: dict
+    member, settings, refusal: type[PublishingRefused], weights: dict, changes: dict
 ):
-    given = {"way": "adapter", "name": "office", "endpoint": a_server(member), **asked}
+    arguments = {"way": "adapter", "name": "office", "endpoint": a_server(member), **changes}
     with pytest.raises(refusal):
-        publish_policy(policy=trained(member, settings.RUNS_DIR, **weights), by=None, **given)
+        publish_policy(policy=trained(member, settings.RUNS_DIR, **weights), by=None, **arguments)
     assert not Publication.objects.exists()
 
 
@@ -218,9 +218,9 @@ def test_a_policy_is_published_to_several_servers(client: Client, member, settin
     form = {"way": "adapter", "name": "office", "base_url": " ".join(addresses)}
     answer = client.post(reverse("policies:publish", args=[policy.pk]), form, follow=True)
     assert " ".join([addresses[0], addresses[2], addresses[1]]) in answer.content.decode()
-    asked = Publication.objects.get()
-    assert asked.endpoint.addresses == [addresses[0], addresses[2], addresses[1]]
-    asked.delete()
+    created = Publication.objects.get()
+    assert created.endpoint.addresses == [addresses[0], addresses[2], addresses[1]]
+    created.delete()
 
     token = {"HTTP_AUTHORIZATION": f"Bearer {issue_token(membership=member, name='t').secret}"}
     body = {"way": "adapter", "name": "office", "server": addresses[0], "replicas": addresses[1:]}

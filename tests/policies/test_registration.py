@@ -55,24 +55,24 @@ def test_a_name_is_taken_once():
 
 def test_a_served_model_never_gets_another_secret_of_the_worker():
     member = factories.member()
-    given = {"workspace": member.workspace, "base_url": "http://127.0.0.1:8000/v1", "model": "m", "by": member.user}
+    arguments = {"workspace": member.workspace, "base_url": "http://127.0.0.1:8000/v1", "model": "m", "by": member.user}
     for variable in ("SECRET_KEY", "HF_TOKEN", "vllm_api_key"):
         with pytest.raises(BadEndpoint, match="end in _API_KEY"):
-            register_served(name="served", key_variable=variable, **given)
+            register_served(name="served", key_variable=variable, **arguments)
     with pytest.raises(BadEndpoint, match="file:///etc/passwd"):
-        register_served(name="served", **{**given, "base_url": "file:///etc/passwd"})
+        register_served(name="served", **{**arguments, "base_url": "file:///etc/passwd"})
 
 
 def test_a_key_is_named_only_for_a_server_that_may_have_it(settings):
     member = factories.member()
-    given = {"workspace": member.workspace, "key_variable": "VLLM_API_KEY", "model": "m", "by": member.user}
+    arguments = {"workspace": member.workspace, "key_variable": "VLLM_API_KEY", "model": "m", "by": member.user}
     with pytest.raises(BadEndpoint, match=r"http://vllm:8000/v1\. .* VLLM_API_KEY=http://vllm:8000 in ENDPOINT_KEYS"):
-        register_served(name="served", base_url="http://vllm:8000/v1", **given)
+        register_served(name="served", base_url="http://vllm:8000/v1", **arguments)
     settings.ENDPOINT_KEYS = permissions("VLLM_API_KEY=http://vllm:8000")
     with pytest.raises(BadEndpoint, match="is not sent to http://elsewhere:8000/v1"):
-        register_served(name="served", base_url="http://elsewhere:8000/v1", **given)
-    first = register_served(name="served", base_url="http://vllm:8000/v1", **given)
-    second = register_served(name="served too", base_url="http://vllm:8000/v1", **given)
+        register_served(name="served", base_url="http://elsewhere:8000/v1", **arguments)
+    first = register_served(name="served", base_url="http://vllm:8000/v1", **arguments)
+    second = register_served(name="served too", base_url="http://vllm:8000/v1", **arguments)
     assert first.endpoint == second.endpoint
 
 

@@ -11,7 +11,7 @@ from apps.redaction.detectors import DETECTORS, whole
 from apps.redaction.patterns import Pattern, PatternRefused, checked
 from apps.redaction.redaction import Redaction, Rule, is_word_of_protocol
 
-ALL = [Rule(each.name, Pattern(each.pattern), each.check) for each in DETECTORS.values()]
+ALL = [Rule(detector.name, Pattern(detector.pattern), detector.check) for detector in DETECTORS.values()]
 
 
 def rule(pattern: str, name: str = "x") -> Rule:

@@ -42,7 +42,7 @@ def test_rules_hold_from_the_next_value_on_and_no_longer_than_they_are_there(own
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("fields", "field"),
     [
         ({}, "pattern"),
         ({"detector": "email", "pattern": "a"}, "pattern"),
@@ -54,10 +54,10 @@ def test_rules_hold_from_the_next_value_on_and_no_longer_than_they_are_there(own
         ({"name": "known", "pattern": "b"}, "name"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_field(owner: Membership, given: dict[str, str], field: str) -> None:
+def test_what_cannot_be_meant_is_refused_by_field(owner: Membership, fields: dict[str, str], field: str) -> None:
     add_rule(workspace=owner.workspace, by=owner.user, name="known", pattern="a")
     with pytest.raises(RuleRefused) as refusal:
-        add_rule(workspace=owner.workspace, by=owner.user, **given)
+        add_rule(workspace=owner.workspace, by=owner.user, **fields)
     assert refusal.value.field == field
     assert RedactionRule.objects.count() == 1
 

@@ -333,22 +333,28 @@ def test_what_is_gone_already_is_as_good_as_deleted(ada: Membership) -> None:
 
 def test_it_is_decided_of_every_key_what_becomes_of_it() -> None:
     """A model that refers to one of these is deleted with it, loses the reference, or prevents the deletion: new models must be added to one of the lists."""
-    said = {
-        model: {(each.model.__name__, each.is_emptied) for each in dependents.relations_to(model)}
+    relations = {
+        model: {(relation.model.__name__, relation.is_emptied) for relation in dependents.relations_to(model)}
         for model in (Trajectory, Task, Queue, Session)
     }
-    assert {name for name, is_emptied in said[Trajectory] if not is_emptied} - {each.__name__ for each in NEVER} == {
+    assert {name for name, is_emptied in relations[Trajectory] if not is_emptied} - {
+        model_class.__name__ for model_class in NEVER
+    } == {
         *("Step", "Original", "Comment", "Continuation", "Path", "TracePart"),
     }
-    assert {name for name, is_emptied in said[Task] if not is_emptied} - {each.__name__ for each in NEVER} == {
+    assert {name for name, is_emptied in relations[Task] if not is_emptied} - {
+        model_class.__name__ for model_class in NEVER
+    } == {
         "Trajectory",
         "TaskSplit",
     }
-    assert {name for name, is_emptied in said[Queue] if not is_emptied} - {each.__name__ for each in NEVER} == {
+    assert {name for name, is_emptied in relations[Queue] if not is_emptied} - {
+        model_class.__name__ for model_class in NEVER
+    } == {
         *("Guideline", "QualityReport", "Desk", "Assignment", "Adjudication", "Remark", "Preference", "Rating"),
         *("Inspection", "Judge", "ItemAssignee", "BulkAct", "LayoutChoice", "Queue_labellers"),
     }
-    assert {name for name, is_emptied in said[Session] if not is_emptied} == {
+    assert {name for name, is_emptied in relations[Session] if not is_emptied} == {
         "Call",
         "SessionEvent",
         "Path",

@@ -29,8 +29,8 @@ def api(member: Membership) -> Client:
 
 
 def send(client: Client, address: str, thing: str, target: Any) -> Any:
-    asked = {"thing": thing, "target": str(target.pk)}
-    return client.post(f"/api/v1/{address}", asked, content_type="application/json")
+    body = {"thing": thing, "target": str(target.pk)}
+    return client.post(f"/api/v1/{address}", body, content_type="application/json")
 
 
 def test_the_page_says_what_would_go_and_how_it_went(ada: Membership) -> None:
@@ -76,10 +76,10 @@ def test_over_rest_it_is_previewed_asked_for_and_followed(ada: Membership) -> No
     client = api(ada)
     foreseen = send(client, "deletions/preview", "trajectory", run).json()
     assert (foreseen["blockers"], foreseen["has_more"], foreseen["goes"]["trajectories"]) == ([], False, 1)
-    asked = send(client, "deletions", "trajectory", run)
-    assert (asked.status_code, asked.json()["state"]) == (202, "waiting")
+    response = send(client, "deletions", "trajectory", run)
+    assert (response.status_code, response.json()["state"]) == (202, "waiting")
     removal_job.remove(Removal.objects.get().pk)
-    done = client.get(f"/api/v1/deletions/{asked.json()['id']}").json()
+    done = client.get(f"/api/v1/deletions/{response.json()['id']}").json()
     assert (done["state"], done["removed"], done["error"]) == ("done", foreseen["goes"], "")
     assert [row["id"] for row in client.get("/api/v1/deletions").json()["results"]] == [done["id"]]
 

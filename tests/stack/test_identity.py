@@ -28,13 +28,13 @@ def test_root_lends_an_ordinary_user_that_passes_closed_folders_and_dies_with_us
     tmp_path.chmod(0o700)
     parent = subprocess.Popen([sys.executable, "-c", LEND, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert parent.stdout is not None
-    said = []
-    while "reached" not in said:
+    outputs = []
+    while "reached" not in outputs:
         line = parent.stdout.readline()
-        assert line, said
-        said.append(line.strip())
-    child = psutil.Process(int(said[0].removeprefix("pid ")))
-    facts = dict(line.split(":\t") for line in said if ":\t" in line)
+        assert line, outputs
+        outputs.append(line.strip())
+    child = psutil.Process(int(outputs[0].removeprefix("pid ")))
+    facts = dict(line.split(":\t") for line in outputs if ":\t" in line)
     assert set(facts["Uid"].split()) == {str(child.uids().real)}
     assert child.uids().real != 0
     assert int(facts["CapEff"], 16) == 0b10  # only CAP_DAC_OVERRIDE, bit 1

@@ -54,8 +54,8 @@ def test_every_name_that_our_containers_get_is_read_somewhere() -> None:
 
 
 def test_every_variable_of_compose_stands_in_the_example_and_nothing_else_does() -> None:
-    asked = set(re.findall(r"\$\{(\w+)", (ROOT / "compose.yaml").read_text())) - {"RETRACE_VERSION"}
-    assert set(re.findall(r"^(\w+)=", EXAMPLE, re.MULTILINE)) == asked | {"COMPOSE_PROFILES"}
+    variables = set(re.findall(r"\$\{(\w+)", (ROOT / "compose.yaml").read_text())) - {"RETRACE_VERSION"}
+    assert set(re.findall(r"^(\w+)=", EXAMPLE, re.MULTILINE)) == variables | {"COMPOSE_PROFILES"}
 
 
 def test_as_it_comes_every_queue_has_a_worker() -> None:

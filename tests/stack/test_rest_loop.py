@@ -110,8 +110,8 @@ def test_the_loop_closes_over_rest_with_what_rest_answers(live_stack: LiveStack)
     assert (batch["state"], batch["trajectories"]) == ("done", 2 * TASKS)
     [one, *_] = researcher.get(f"/trajectories?batch={batch['id']}")["results"]
 
-    asked = {"name": "Orders", "filter": f"batch={batch['id']}", "overlap": 2, "guidelines": "Prefer what answers."}
-    queue = researcher.post("/queues", asked)["id"]
+    settings = {"name": "Orders", "filter": f"batch={batch['id']}", "overlap": 2, "guidelines": "Prefer what answers."}
+    queue = researcher.post("/queues", settings)["id"]
     filled = researcher.wait(f"/queues/{queue}", lambda it: it["state"] != "filling")
     assert (filled["state"], filled["item_count"]) == ("open", TASKS)
     counts = [judge_all(annotator, queue, lambda run: "shelf" in str(run["steps"])) for annotator in annotators]

@@ -93,11 +93,11 @@ def test_a_part_that_ends_at_once_is_restarted_for_ever_and_ever_more_slowly(clo
 def test_a_service_that_does_not_start_is_tried_again_and_the_others_are_looked_after(clock, refusal):
     service, worker = Part(clock, "postgres"), Part(clock)
     service.refusal = refusal
-    said: list[str] = []
-    watch(clock, service, worker, seconds=300, say=said.append)
+    printed: list[str] = []
+    watch(clock, service, worker, seconds=300, say=printed.append)
     assert waits(service)[:6] == [1, 2, 4, 8, 16, 32]
     assert len(worker.starts) > 7
-    assert any("postgres does not start" in text and "Trying again in 4 s (restart 4)" in text for text in said)
+    assert any("postgres does not start" in text and "Trying again in 4 s (restart 4)" in text for text in printed)
 
 
 def test_a_part_that_ran_for_minutes_is_restarted_at_once(clock):

@@ -25,16 +25,16 @@ PATIENCE_SECONDS = 240
 
 def play(client: retrace.Client, number: int) -> str:
     """One turn of an agent at a task; returns the reply."""
-    asked = f"Where is order {number}?"
-    with client.session(split="orders", task={"key": f"order-{number}", "instruction": asked}) as session:
-        body = {"model": "orders", "messages": [{"role": "user", "content": asked}]}
+    question = f"Where is order {number}?"
+    with client.session(split="orders", task={"key": f"order-{number}", "instruction": question}) as session:
+        body = {"model": "orders", "messages": [{"role": "user", "content": question}]}
         headers = {"Authorization": f"Bearer {session.api_key}"}
         reply = httpx.post(f"{session.base_url}/chat/completions", json=body, headers=headers, timeout=60)
         assert reply.status_code == 200, reply.text
-        said: str = reply.json()["choices"][0]["message"]["content"]
-        session.finish(outcome="success" if "shelf" in said else "failure")
+        content: str = reply.json()["choices"][0]["message"]["content"]
+        session.finish(outcome="success" if "shelf" in content else "failure")
     assert reply.json()["model"] == "orders"
-    return said
+    return content
 
 
 def until(read: Any, is_so: Any) -> Any:
@@ -82,8 +82,8 @@ def test_a_split_is_compared_live_and_the_winner_answers_all(live_stack: LiveSta
         )
         numbers = [number for number in range(TASKS) for _ in range(ATTEMPTS)]
         with ThreadPoolExecutor(8) as agents:
-            told = list(agents.map(lambda number: play(client, number), numbers))
-        assert {"I don't know.", "It is on the shelf."} == set(told)
+            replies = list(agents.map(lambda number: play(client, number), numbers))
+        assert {"I don't know.", "It is on the shelf."} == set(replies)
 
         queue = until(lambda: client.experiments.read(started.id).queue, lambda queue: queue is not None)
         judged = 0

@@ -98,7 +98,7 @@ def chat_span(number: int, *texts: str, parent: int = 9, **more: Any) -> dict[st
 
 
 def attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value(each)} for key, each in values.items()]
+    return [{"key": key, "value": value(item)} for key, item in values.items()]
 
 
 def value(raw: Any) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def value(raw: Any) -> dict[str, Any]:
     if isinstance(raw, float):
         return {"doubleValue": raw}
     if isinstance(raw, list):
-        return {"arrayValue": {"values": [value(each) for each in raw]}}
+        return {"arrayValue": {"values": [value(item) for item in raw]}}
     if isinstance(raw, dict):
         return {"kvlistValue": {"values": attributes(raw)}}
     return {"stringValue": raw}

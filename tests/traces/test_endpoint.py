@@ -206,10 +206,10 @@ def test_a_clock_that_runs_backwards_costs_the_duration_alone(http: httpx.Client
 
 def test_deep_attributes_are_kept_or_rejected_never_fatal(http: httpx.Client) -> None:
     def deep(levels: int) -> dict[str, Any]:
-        given: dict[str, Any] = {"stringValue": "x"}
+        nested: dict[str, Any] = {"stringValue": "x"}
         for _ in range(levels):
-            given = {"arrayValue": {"values": [given]}}
-        return {"attributes": [{"key": "a", "value": given}]}
+            nested = {"arrayValue": {"values": [nested]}}
+        return {"attributes": [{"key": "a", "value": nested}]}
 
     assert send(http, {**span(1), **deep(10)}).json() == {}
     answer = send(http, {**span(2), **deep(150)})
@@ -245,16 +245,16 @@ def test_whoever_sends_slowly_keeps_no_other_workspace_out(http: httpx.Client, t
     head = f"POST {place.path} HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\nContent-Type: application/json\r\n"
     with ExitStack() as held:
         slow = [held.enter_context(socket.create_connection((place.hostname, place.port))) for _ in range(30)]
-        for each in slow:
-            each.sendall(f"{head}Content-Length: 9\r\n\r\n{{".encode())
+        for connection in slow:
+            connection.sendall(f"{head}Content-Length: 9\r\n\r\n{{".encode())
         answered, _, _ = select.select(slow, [], [], 30)
         while len(answered) < len(slow) - MAX_PER_WORKSPACE:
             answered, _, _ = select.select(slow, [], [], 30)
         assert http.post("", json={}).status_code == 503
         assert http.post("", json={}, headers={"Authorization": theirs}).status_code == 200
-        for each in set(slow) - set(answered):
-            each.sendall(b"       }")
-            assert each.recv(12) == b"HTTP/1.1 200"
+        for connection in set(slow) - set(answered):
+            connection.sendall(b"       }")
+            assert connection.recv(12) == b"HTTP/1.1 200"
     assert http.post("", json={}).status_code == 200
 
 
@@ -290,9 +290,9 @@ def test_rules_take_only_so_much_time_of_a_whole_request(
     add_rule(workspace=researcher.workspace, by=None, detector="email")
     monkeypatch.setattr(export_request, "REDACTION_CPU_SECONDS", -1.0)
     send(http, span(1, text="ada@example.org"), span(2))
-    told = [zstandard.decompress(bytes(span.body)).decode() for span in Span.objects.order_by("span_id")]
-    assert len(told) == 2
-    assert all("[redacted: unchecked text]" in each for each in told)
+    bodies = [zstandard.decompress(bytes(span.body)).decode() for span in Span.objects.order_by("span_id")]
+    assert len(bodies) == 2
+    assert all("[redacted: unchecked text]" in body for body in bodies)
 
 
 def test_one_workspace_reads_one_request_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +325,7 @@ def test_one_workspace_reads_one_request_at_a_time(monkeypatch: pytest.MonkeyPat
         nonlocal most
         most = 0
         endpoint = TracesEndpoint(None)  # type: ignore[arg-type]  # nothing is passed on
-        await asyncio.gather(*(ask(endpoint, each) for each in whose))
+        await asyncio.gather(*(ask(endpoint, token) for token in whose))
         return most
 
     monkeypatch.setattr(asgi, "_in_database", lookup)

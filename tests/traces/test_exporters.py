@@ -108,8 +108,8 @@ def test_every_vocabulary_arrives_as_the_same_trajectory(
     assert [message["content"] for message in step.context] == ["Weather in Oslo?"]
     [call] = step.message["tool_calls"]
     assert (call["id"], call["function"]["name"]) == ("c1", "weather")
-    given = call["function"]["arguments"]
-    assert (jsontext.parse(given) if isinstance(given, str) else given) == {"city": "Oslo"}
+    arguments = call["function"]["arguments"]
+    assert (jsontext.parse(arguments) if isinstance(arguments, str) else arguments) == {"city": "Oslo"}
     assert [message["content"] for message in trajectory.closing] == ["rain"]
     assert trajectory.info["trace"]["service"] == "forecast"
 
@@ -124,8 +124,8 @@ def test_what_a_span_says_is_kept_as_it_was(traces_url: str, researcher: Members
     provider.shutdown()
     [stored] = Span.objects.all()
     record = jsontext.loads(unpacked(stored.body))
-    given = {attribute["key"]: attribute["value"] for attribute in record["attributes"]}
-    assert given == {
+    attributes = {attribute["key"]: attribute["value"] for attribute in record["attributes"]}
+    assert attributes == {
         "text": {"stringValue": "\x00é"},
         "whole": {"intValue": "-3"},
         "real": {"doubleValue": 0.5},

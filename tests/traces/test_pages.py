@@ -55,9 +55,9 @@ def test_the_page_asks_the_database_as_often_for_three_traces_as_for_one(
     for numbers in ([1], [2, 3]):
         for number in numbers:
             trace(researcher, number)
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as captured:
             client.get(reverse("traces:list"))
-        counts.append(len(asked))
+        counts.append(len(captured))
     assert counts[0] == counts[1]
 
 
@@ -66,7 +66,7 @@ def test_over_rest_each_trace_names_its_trajectories(client: Client, researcher:
     trace(researcher, 2)
     other = trace(factories.member(), 3)
     listed = client.get(reverse("v1:traces")).json()["results"]
-    assert [each["name"] for each in listed] == ["agent 2", "agent 1"]
+    assert [entry["name"] for entry in listed] == ["agent 2", "agent 1"]
     [row] = client.get(reverse("v1:traces"), {"trace_id": stored.trace_id.upper()}).json()["results"]
     assert row == client.get(reverse("v1:trace", args=[stored.pk])).json()
     assert row["trajectories"] == [str(stored.parts.get().trajectory_id)]
@@ -80,7 +80,7 @@ def test_rest_asks_the_database_as_often_for_three_traces_as_for_one(client: Cli
     for numbers in ([1], [2, 3]):
         for number in numbers:
             trace(researcher, number)
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as captured:
             client.get(reverse("v1:traces"))
-        counts.append(len(asked))
+        counts.append(len(captured))
     assert counts[0] == counts[1]

@@ -19,7 +19,7 @@ TURNS = ("Where is the lamp?", "On the shelf.", "Sure?", "Yes.", "Thanks.", "Bye
 CALLS = [chat_span(number, *TURNS[: 2 * number]) for number in (1, 2, 3)]
 
 
-def said(trajectory: Trajectory) -> list[Any]:
+def texts_of(trajectory: Trajectory) -> list[Any]:
     return [step.message["content"] for step in trajectory.steps.order_by("index")]
 
 
@@ -35,7 +35,7 @@ def test_a_trace_becomes_a_trajectory_when_its_root_has_ended(http: httpx.Client
     assert not Trajectory.objects.exists()  # more of its spans may still arrive
     settle()
     [trajectory] = Trajectory.objects.visible_to(researcher)
-    assert said(trajectory) == ["On the shelf.", "Yes.", "Bye."]
+    assert texts_of(trajectory) == ["On the shelf.", "Yes.", "Bye."]
     assert (trajectory.source, trajectory.external_id) == ("otlp", f"{1:032x}")
     assert trajectory.policy is not None
     assert trajectory.policy.name == "tiny"
@@ -53,7 +53,7 @@ def test_spans_in_any_order_and_any_number_of_requests_and_sent_twice_are_one_tr
         assert send(http, recorded).json() == {}
         settle()
     [trajectory] = Trajectory.objects.all()
-    assert said(trajectory) == ["On the shelf.", "Yes.", "Bye."]
+    assert texts_of(trajectory) == ["On the shelf.", "Yes.", "Bye."]
     assert Trace.objects.get().span_count == Span.objects.count() == 4
 
 
@@ -61,12 +61,12 @@ def test_a_late_span_changes_the_trajectory_in_place(http: httpx.Client) -> None
     send(http, *CALLS[:2], ROOT)
     settle()
     before = Trajectory.objects.get()
-    assert said(before) == ["On the shelf.", "Yes."]
+    assert texts_of(before) == ["On the shelf.", "Yes."]
     send(http, CALLS[2])
     settle()
     after = Trajectory.objects.get()
     assert after.pk == before.pk
-    assert said(after) == ["On the shelf.", "Yes.", "Bye."]
+    assert texts_of(after) == ["On the shelf.", "Yes.", "Bye."]
     assert after.step_count == 3
     assert (after.tags, after.tools) == ([], [])
     assert bytes(after.content_hash) == bytes(TracePart.objects.get().content_hash) != bytes(before.content_hash)
@@ -79,7 +79,7 @@ def test_a_late_span_changes_nothing_that_is_judged(http: httpx.Client, research
     builders.queue_of_trajectories(of=researcher.workspace, trajectories=[trajectory])
     send(http, CALLS[2])
     settle()
-    assert said(Trajectory.objects.get(pk=trajectory.pk)) == ["On the shelf.", "Yes."]
+    assert texts_of(Trajectory.objects.get(pk=trajectory.pk)) == ["On the shelf.", "Yes."]
     assert "Late spans changed nothing, since an item depends on the trajectory" in Trace.objects.get().problem
 
 
@@ -92,7 +92,7 @@ def test_chats_of_one_trace_are_trajectories_of_their_own_and_become_one_when_a_
     assert Trajectory.objects.count() == 2
     send(http, chat_span(5, "Who are you?", "An agent.", "Really?", "Really."))
     settle()
-    assert sorted(map(said, Trajectory.objects.all())) == [["An agent.", "Really."], ["On the shelf."]]
+    assert sorted(map(texts_of, Trajectory.objects.all())) == [["An agent.", "Really."], ["On the shelf."]]
 
 
 def test_what_a_file_brought_already_is_not_counted_twice(http: httpx.Client, researcher: Membership) -> None:
@@ -116,10 +116,10 @@ def test_traces_without_a_model_call_are_passed_over(http: httpx.Client) -> None
 
 def test_of_a_span_that_is_sent_while_it_goes_on_the_later_end_counts(http: httpx.Client) -> None:
     begun = {**span(1, parent=9), "endTimeUnixNano": "0"}
-    for each in (begun, CALLS[0], begun):
-        send(http, each)
+    for sent_span in (begun, CALLS[0], begun):
+        send(http, sent_span)
     settle()
-    assert said(Trajectory.objects.get()) == ["On the shelf."]
+    assert texts_of(Trajectory.objects.get()) == ["On the shelf."]
     assert Span.objects.count() == Trace.objects.get().span_count == 1
 
 
@@ -127,7 +127,7 @@ def test_a_trace_that_rests_becomes_a_trajectory_without_its_root(http: httpx.Cl
     settings.TRACES_REST_SECONDS = 0
     send(http, *CALLS)
     trace_trajectories.settle_due()
-    assert said(Trajectory.objects.get()) == ["On the shelf.", "Yes.", "Bye."]
+    assert texts_of(Trajectory.objects.get()) == ["On the shelf.", "Yes.", "Bye."]
     assert Trace.objects.due_at(now()).count() == 0
 
 
@@ -145,5 +145,5 @@ def test_the_same_trace_in_two_workspaces_is_one_of_each(http: httpx.Client, tra
     with httpx.Client(base_url=traces_url, headers={"Authorization": f"Bearer {factories.token(other)}"}) as theirs:
         send(theirs, CALLS[0], ROOT)
     settle()
-    assert said(Trajectory.objects.visible_to(other).get()) == ["On the shelf."]
+    assert texts_of(Trajectory.objects.visible_to(other).get()) == ["On the shelf."]
     assert Trajectory.objects.count() == 2

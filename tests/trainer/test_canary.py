@@ -73,7 +73,7 @@ NOISY_BASE = [[-1.07, -1.97]]  # the server's kernels are off by 0.05 nats, whil
     ],
 )
 def test_a_change_smaller_than_an_engines_noise_is_judged_on_the_servers_own_base(change: list[float], finding: str):
-    served = [[base + each for base, each in zip(NOISY_BASE[0], change, strict=True)]]
+    served = [[base + shift for base, shift in zip(NOISY_BASE[0], change, strict=True)]]
     verdict = judge(GENTLE, served, served_base=NOISY_BASE)
     assert verdict.finding == finding
     assert ("Publish it as a folder" in verdict.message) == (finding == "unprovable")

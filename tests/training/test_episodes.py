@@ -164,14 +164,14 @@ def test_many_runners_at_once_get_each_episode_once() -> None:
 def test_over_rest(researcher: Membership, run: Run, client: Client) -> None:
     episodes.open_batch(run, batch_of(1))
     client.force_login(researcher.user)
-    asked = {"runner": "r1", "environment": "talk"}
-    answer = client.post("/api/v1/episodes/lease", asked, content_type="application/json")
+    body = {"runner": "r1", "environment": "talk"}
+    answer = client.post("/api/v1/episodes/lease", body, content_type="application/json")
     assert answer.status_code == 200
-    told = answer.json()
-    assert told["run_name"] == "talks"
-    assert told["base_url"].endswith("/gateway/v1")
-    assert client.post("/api/v1/episodes/lease", asked, content_type="application/json").status_code == 204
-    session = f"/api/v1/sessions/{told['session']}"
+    reply = answer.json()
+    assert reply["run_name"] == "talks"
+    assert reply["base_url"].endswith("/gateway/v1")
+    assert client.post("/api/v1/episodes/lease", body, content_type="application/json").status_code == 204
+    session = f"/api/v1/sessions/{reply['session']}"
     assert client.post(f"{session}/renew", content_type="application/json").json()["policy_name"] == "talks, step 1"
     assert (
         client.post(f"{session}/abandon", {"problem": "It broke."}, content_type="application/json").json()["problem"]

@@ -197,18 +197,18 @@ def small_model(workspace) -> Policy:
 
 
 def test_the_question_to_a_worker_goes_out_once_and_waits_for_no_transaction(monkeypatch):
-    asked = []
-    monkeypatch.setattr(broker.app, "send_task", lambda task, args, **_: asked.append((task, args[0])))
+    enqueued = []
+    monkeypatch.setattr(broker.app, "send_task", lambda task, args, **_: enqueued.append((task, args[0])))
     plan = a_plan()
     with transaction.atomic():
         assert check_with_worker(plan).state == "pending"
         assert check_with_worker(plan).state == "pending"
-        assert asked == [(CHECK_TASK, key_of(plan))]
+        assert enqueued == [(CHECK_TASK, key_of(plan))]
 
 
 def test_many_questions_of_a_workspace_wait_for_its_own_answers(monkeypatch):
-    asked: list[str] = []
-    monkeypatch.setattr(broker.app, "send_task", lambda task, args, expires: asked.append(args[0]))
+    enqueued: list[str] = []
+    monkeypatch.setattr(broker.app, "send_task", lambda task, args, expires: enqueued.append(args[0]))
     workspace = factories.workspace()
     shared: dict[str, Any] = {"workspace": workspace, "base": small_model(workspace)}
     shared["version"] = factories.dataset_version(of=workspace)
@@ -216,11 +216,11 @@ def test_many_questions_of_a_workspace_wait_for_its_own_answers(monkeypatch):
     elsewhere = a_plan()
     for plan in (*many, elsewhere, *many):
         assert check_with_worker(plan).state == "pending"
-    assert asked == [key_of(many[0]), key_of(many[1]), key_of(elsewhere)]
+    assert enqueued == [key_of(many[0]), key_of(many[1]), key_of(elsewhere)]
     answer(key_of(many[1]), Check("passed"), workspace_id=workspace.pk)
     for plan in many:
         check_with_worker(plan)
-    assert asked[3:] == [key_of(many[2])]
+    assert enqueued[3:] == [key_of(many[2])]
 
 
 def test_a_workers_answer_is_found_by_the_same_plan_only():
@@ -270,7 +270,7 @@ def test_presets_of_online_training_reward_success_alone_at_a_rate_that_falls(al
 def test_a_small_model_takes_as_many_rollouts_a_step_as_were_measured():
     small = PRESETS["standard"].config(algorithm="grpo", method="full", parameters=700_000)["optimizer"]
     large = PRESETS["standard"].config(algorithm="grpo", method="lora", parameters=600_000_000)["optimizer"]
-    assert [each["batch_size"] * each["gradient_accumulation"] for each in (small, large)] == [64, 32]
+    assert [optimizer["batch_size"] * optimizer["gradient_accumulation"] for optimizer in (small, large)] == [64, 32]
     assert (small["max_steps"], small["learning_rate"]) == (60, 3e-4)
 
 

@@ -52,9 +52,10 @@ def frozen(queue: Queue, by: Membership) -> Version:
 
 def pair_in(queue: Queue) -> Item:
     task = factories.task(of=queue.workspace)
-    asked = [{"role": "user", "content": task.instruction}]
+    prompt = [{"role": "user", "content": task.instruction}]
     a, b = (
-        factories.trajectory(of=task, steps=[(asked, factories.assistant_message(words))]) for words in ("Done.", "No.")
+        factories.trajectory(of=task, steps=[(prompt, factories.assistant_message(words))])
+        for words in ("Done.", "No.")
     )
     return factories.item(of=queue, a=a, b=b)
 
@@ -181,7 +182,7 @@ PLACES = {
 }
 
 
-def asked(client: Client, member: Membership, family: Family, name: str) -> Any:
+def response_to(client: Client, member: Membership, family: Family, name: str) -> Any:
     bearer = {"HTTP_AUTHORIZATION": f"Bearer {factories.token(member)}"}
     return client.get(reverse(f"v1:{name}", args=[PLACES[name](family)]), **bearer)
 
@@ -189,15 +190,15 @@ def asked(client: Client, member: Membership, family: Family, name: str) -> Any:
 @pytest.mark.parametrize("name", PLACES)
 def test_lineage_over_rest_is_for_researchers_of_the_workspace(client: Client, family: Family, name: str):
     annotator = factories.member(Role.ANNOTATOR, of=family.member.workspace)
-    assert asked(client, factories.member(Role.OWNER), family, name).status_code == 404
-    assert asked(client, annotator, family, name).status_code in (403, 404)
-    answer = asked(client, family.member, family, name)
+    assert response_to(client, factories.member(Role.OWNER), family, name).status_code == 404
+    assert response_to(client, annotator, family, name).status_code in (403, 404)
+    answer = response_to(client, family.member, family, name)
     assert answer.status_code == 200
     assert [line["policy"]["name"] for line in answer.json()["learners"]][-1] == "later"
 
 
 def test_rest_tells_through_which_term_a_policy_was_rewarded(client: Client, family: Family):
-    origins = asked(client, family.member, family, "policy_lineage").json()["origins"]
+    origins = response_to(client, family.member, family, "policy_lineage").json()["origins"]
     assert origins[2] == {
         "depth": 1,
         "policy": {"id": str(family.reward_model.pk), "name": "people’s taste"},

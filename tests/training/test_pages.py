@@ -330,20 +330,20 @@ def test_a_run_is_launched_followed_and_cancelled_over_the_api(client):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"config": {"batchsize": 1}}, {"config": "Unknown field. Known fields"}),
         ({"algorithm": "ppo"}, {"algorithm": "“ppo” isn't one of the choices"}),
         ({"base": None}, {"base": "starts from a model"}),
     ],
 )
-def test_the_api_names_what_it_refuses(client, change, said):
+def test_the_api_names_what_it_refuses(client, change, message):
     member = factories.member()
     form = form_for(member)
     body = {**form, "version": str(form["version"]), "base": str(form["base"]), **change}
     answer = client.post(reverse("v1:runs"), json.dumps(body), "application/json", **bearer(member))
     assert answer.status_code == 400
-    for field, words in said.items():
+    for field, words in message.items():
         assert (words if isinstance(words, str) else next(iter(words.values()))) in str(answer.json()["fields"][field])
 
 
@@ -363,7 +363,7 @@ def test_a_finished_run_leads_to_what_it_made(client, researcher):
 
 def test_rollouts_start_from_their_form(client, researcher):
     policy = factories.policy(of=researcher.workspace)
-    given = {
+    body = {
         "policy": policy.pk,
         "environment": "office",
         "split": "train",
@@ -374,12 +374,12 @@ def test_rollouts_start_from_their_form(client, researcher):
         "steps": 30,
         "seed": 9,
     }
-    answer = client.post(reverse("training:new_rollouts"), given)
+    answer = client.post(reverse("training:new_rollouts"), body)
     batch = RolloutBatch.objects.get()
     assert answer.headers["Location"] == reverse("training:rollouts", args=[batch.pk])
     assert (batch.total, batch.config["tasks"]["split"], batch.config["tasks"]["seed"]) == (8, "train", 9)
     assert (batch.config["tool_calls"], batch.config["budget"]) == ("react", {"steps": 30})
-    assert client.post(reverse("training:new_rollouts"), {**given, "count": 0}).status_code == 422
+    assert client.post(reverse("training:new_rollouts"), {**body, "count": 0}).status_code == 422
 
 
 def test_alarms_stand_at_the_top_of_the_page(client, researcher):

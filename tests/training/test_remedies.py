@@ -161,8 +161,8 @@ def test_the_api_names_the_setting_and_resumes_with_it(client):
     member = factories.member()
     run = stopped(member.workspace)
     alarm = alarm_of(run)
-    told = client.get(reverse("v1:run", args=[run.pk]), **bearer(member)).json()["alarms"]
-    assert [(each["id"], each["setting"], each["value"]) for each in told] == [
+    alarms = client.get(reverse("v1:run", args=[run.pk]), **bearer(member)).json()["alarms"]
+    assert [(shown_alarm["id"], shown_alarm["setting"], shown_alarm["value"]) for shown_alarm in alarms] == [
         (alarm.pk, "optimizer.learning_rate", 1e-4)
     ]
     address = reverse("v1:run_resume_with", args=[run.pk, alarm.pk])
@@ -181,8 +181,8 @@ def test_an_alarm_that_names_nothing_says_so_over_the_api(client):
     member = factories.member()
     run = stopped(member.workspace)
     alarm = run.events.create(kind="alarm", text="At step 9. Dead groups.")
-    [told] = client.get(reverse("v1:run", args=[run.pk]), **bearer(member)).json()["alarms"]
-    assert (told["setting"], told["value"]) == ("", None)
+    [shown_alarm] = client.get(reverse("v1:run", args=[run.pk]), **bearer(member)).json()["alarms"]
+    assert (shown_alarm["setting"], shown_alarm["value"]) == ("", None)
     assert client.post(reverse("v1:run_resume_with", args=[run.pk, alarm.pk]), **bearer(member)).status_code == 409
 
 

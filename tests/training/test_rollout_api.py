@@ -19,8 +19,8 @@ def researcher(client):
 
 
 def start(client, member, **changes):
-    given = {"policy": str(factories.policy(of=member.workspace).pk), "environment": "office", "count": 3, **changes}
-    return client.post(reverse("v1:rollouts"), given, content_type="application/json")
+    body = {"policy": str(factories.policy(of=member.workspace).pk), "environment": "office", "count": 3, **changes}
+    return client.post(reverse("v1:rollouts"), body, content_type="application/json")
 
 
 def test_rollouts_start_and_can_be_cancelled_and_resumed(client, researcher):

@@ -88,8 +88,8 @@ def test_runners_play_what_was_listed_and_the_trajectories_are_the_batchs(
     counted(batch)
     assert (batch.state, batch.finished, batch.succeeded, batch.total) == (JobState.DONE, 4, 3, 4)
     played = batch.trajectories.select_related("task", "policy")
-    assert sorted(each.task.key for each in played) == ["a", "a", "b", "b"]
-    assert {(each.policy, each.task.environment) for each in played} == {(policy, "talk")}
+    assert sorted(trajectory.task.key for trajectory in played) == ["a", "a", "b", "b"]
+    assert {(trajectory.policy, trajectory.task.environment) for trajectory in played} == {(policy, "talk")}
 
 
 def test_nobody_leases_before_it_is_given_out_or_after_it_was_stopped(researcher: Membership, policy: Policy) -> None:
@@ -228,13 +228,13 @@ def test_an_experiment_in_an_environment_of_ones_own_is_played_by_runners(
     )
     for batch in RolloutBatch.objects.all():
         runner_rollouts.open_to_runners(batch.pk)
-    asked: dict[str, set[str]] = {}
+    tasks_by_run: dict[str, set[str]] = {}
     while (lease := episodes.lease(member=researcher, runner="r")) is not None:
         name = lease.opened.session.policy_name
-        asked.setdefault(name, set()).add(lease.episode.task["key"])
+        tasks_by_run.setdefault(name, set()).add(lease.episode.task["key"])
         factories.call(of=lease.opened.session, message={"role": "assistant", "content": f"I am {name}."})
         sessions.finish_session(session=lease.opened.session, success=True)
-    assert asked == {"clerk": {"t0", "t1", "t2"}, "other": {"t0", "t1", "t2"}}
+    assert tasks_by_run == {"clerk": {"t0", "t1", "t2"}, "other": {"t0", "t1", "t2"}}
     runner_rollouts.count_all()
     experiments.advance(experiment)
     experiment.refresh_from_db()
@@ -258,8 +258,8 @@ def test_over_rest_and_on_the_page(researcher: Membership, policy: Policy, clien
     assert answer.status_code == 201, answer.json()
     batch = RolloutBatch.objects.get(pk=answer.json()["id"])
     runner_rollouts.open_to_runners(batch.pk)
-    asked = {"runner": "r1", "rollouts": str(batch.pk)}
-    lease = client.post("/api/v1/episodes/lease", asked, content_type="application/json").json()
+    body = {"runner": "r1", "rollouts": str(batch.pk)}
+    lease = client.post("/api/v1/episodes/lease", body, content_type="application/json").json()
     assert (lease["run"], lease["rollouts"], lease["run_name"]) == (None, str(batch.pk), "clerk in talk")
     assert (lease["max_calls"], lease["lease_seconds"], lease["moment"]) == (3, 15, "")
     page = client.get(reverse("training:rollouts", args=[batch.pk])).content.decode()

@@ -25,7 +25,8 @@ def researcher(client: Client):
 def measure(run: Run, values: dict[int, dict[str, float | None]]) -> None:
     began = now()
     Metric.objects.bulk_create(
-        Metric(run=run, step=step, values=each, at=began + timedelta(seconds=2 * step)) for step, each in values.items()
+        Metric(run=run, step=step, values=metrics, at=began + timedelta(seconds=2 * step))
+        for step, metrics in values.items()
     )
 
 

@@ -139,13 +139,13 @@ def test_every_setting_arrives_in_run_json(client, researcher, monkeypatch, algo
     fields = [field for field in settable_fields(TRAINING_CONFIGS[algorithm]) if field.kind != "terms"]
     values = {field.path: another_value(field, algorithm) for field in fields}
     terms = all_terms(researcher) if algorithm in ("grpo", "rloo") else []
-    asked = chosen(researcher, algorithm)
+    body = chosen(researcher, algorithm)
     if door == "rest":
         config = nested(values) | ({"rewards": {"terms": terms}} if terms else {})
         secret = issue_token(membership=researcher, name="tests").secret
         answer = client.post(
             reverse("v1:runs"),
-            json.dumps({**asked, "config": config}),
+            json.dumps({**body, "config": config}),
             "application/json",
             HTTP_AUTHORIZATION=f"Bearer {secret}",
         )
@@ -154,7 +154,7 @@ def test_every_setting_arrives_in_run_json(client, researcher, monkeypatch, algo
         sent = {form_name(path): written(value) for path, value in values.items()}
         for term in terms:
             sent |= {f"term-{term['component']}-{name}": written(value) for name, value in term.items()}
-        answer = client.post(reverse("training:new"), {**asked, **sent})
+        answer = client.post(reverse("training:new"), {**body, **sent})
         assert answer.status_code == 302, answer.context["form"].errors
     stored = run_json(Run.objects.get(name="all of it"), monkeypatch)
     for path, value in values.items():
@@ -167,9 +167,9 @@ def test_every_setting_arrives_in_run_json(client, researcher, monkeypatch, algo
 def test_what_people_cannot_set_says_why_and_is_refused(client, researcher, algorithm: str):
     secret = issue_token(membership=researcher, name="tests").secret
     closed = [field for field in fields_of(TRAINING_CONFIGS[algorithm]) if field.internal]
-    asked = chosen(researcher, algorithm) | {"config": nested({field.path: field.default for field in closed})}
+    body = chosen(researcher, algorithm) | {"config": nested({field.path: field.default for field in closed})}
     answer = client.post(
-        reverse("v1:runs"), json.dumps(asked), "application/json", HTTP_AUTHORIZATION=f"Bearer {secret}"
+        reverse("v1:runs"), json.dumps(body), "application/json", HTTP_AUTHORIZATION=f"Bearer {secret}"
     )
     problems = answer.json()["fields"]["config"]
     assert answer.status_code == 400
@@ -213,11 +213,11 @@ def test_a_wrong_setting_is_named_at_its_field(client, researcher):
 
 
 def test_only_trackers_of_this_installation_can_be_reported_to(client, researcher, settings, monkeypatch):
-    asked = chosen(researcher, "dpo")
+    launch = chosen(researcher, "dpo")
     page = client.get(reverse("training:new"), {"algorithm": "dpo"}).context["form"]
     assert [value for value, _ in page["tracker"].field.choices] == ["", "none", "mlflow"]
     secret = issue_token(membership=researcher, name="tests").secret
-    body = json.dumps({**asked, "config": {"tracker": "wandb"}})
+    body = json.dumps({**launch, "config": {"tracker": "wandb"}})
     answer = client.post(reverse("v1:runs"), body, "application/json", HTTP_AUTHORIZATION=f"Bearer {secret}")
     assert answer.status_code == 400
     assert "Got 'wandb', expected 'none' or 'mlflow'." in str(answer.json()["fields"]["config"])
@@ -239,13 +239,13 @@ class PatientDpoConfig(DpoConfig):
 def test_a_setting_is_added_in_one_place(client, researcher, monkeypatch):
     monkeypatch.setitem(configs.TRAINING_CONFIGS, "dpo", PatientDpoConfig)
     monkeypatch.setitem(configs.RUN_CONFIGS, "dpo", PatientDpoConfig)
-    asked = chosen(researcher, "dpo")
+    body = chosen(researcher, "dpo")
     page = client.get(reverse("training:new"), {"algorithm": "dpo"}).content.decode()
     assert "Patience (steps)" in page
     assert "Evaluations without progress before the run stops." in page
     schema = launch_schema(PatientDpoConfig)["properties"]["patience"]
     assert (schema["minimum"], schema["maximum"], schema["x-unit"]) == (1, 9, "steps")
-    refused = client.post(reverse("training:new"), {**asked, "patience": "12"})
+    refused = client.post(reverse("training:new"), {**body, "patience": "12"})
     assert "Got 12, expected 1 to 9." in refused.content.decode()
-    client.post(reverse("training:new"), {**asked, "patience": "5"})
+    client.post(reverse("training:new"), {**body, "patience": "5"})
     assert run_json(Run.objects.get(), monkeypatch)["patience"] == 5

@@ -51,10 +51,10 @@ def ignore(batch: ImportBatch) -> None:
     """Watches nothing."""
 
 
-def rich(number: int, steps: int = 2, said: str = "", **more: object) -> dict[str, object]:
+def rich(number: int, steps: int = 2, suffix: str = "", **more: object) -> dict[str, object]:
     """A row of Retrace's own format."""
     step = {
-        "context": [{"role": "user", "content": f"{number}{said}"}],
+        "context": [{"role": "user", "content": f"{number}{suffix}"}],
         "message": {"role": "assistant", "content": "ok"},
     }
     return {

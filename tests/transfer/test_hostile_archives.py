@@ -132,7 +132,7 @@ def test_roles_in_an_archive_give_nobody_anything(members: Members):
 
 
 def _without(name: str) -> Callable[[Members], bytes]:
-    return lambda members: packed({each: body for each, body in members.items() if each != name})
+    return lambda members: packed({member: body for member, body in members.items() if member != name})
 
 
 def _with(name: str, body: bytes = b"{}\n") -> Callable[[Members], bytes]:
@@ -164,8 +164,11 @@ def _tampered(members: Members) -> bytes:
     name = "trajectories.jsonl"
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for each in facts:
-            archive.writestr(each, members[each].replace(b"lamp", b"damp") if each == name else members[each])
+        for member_name in facts:
+            archive.writestr(
+                member_name,
+                members[member_name].replace(b"lamp", b"damp") if member_name == name else members[member_name],
+            )
         archive.writestr("manifest.json", json.dumps(manifest))
     return made.getvalue()
 

@@ -68,7 +68,7 @@ def _row(row: dict[str, Any], table: Any, places: Mapping[int, str]) -> dict[str
     if table.label == "annotation.item":
         row["id"] = places[row["id"]]
     if table.label == "datasets.version":
-        row["recipe"]["without_items"] = [places[each] for each in row["recipe"].get("without_items", [])]
+        row["recipe"]["without_items"] = [places[item] for item in row["recipe"].get("without_items", [])]
     return row
 
 
@@ -102,7 +102,7 @@ def test_the_archive_of_an_imported_workspace_is_the_one_that_was_imported(full:
 def test_frozen_versions_keep_their_hash(full: Membership):
     elsewhere = factories.member(Role.OWNER)
     imported(exported(full), elsewhere)
-    before, after = (Version.objects.frozen().get(workspace=each.workspace) for each in (full, elsewhere))
+    before, after = (Version.objects.frozen().get(workspace=member.workspace) for member in (full, elsewhere))
     assert before.pk != after.pk
     assert after.content_hash == before.content_hash
     assert verify(after).holds
@@ -131,11 +131,11 @@ def test_judgments_keep_their_authors_who_can_neither_sign_in_nor_do_anything_he
     people = User.objects.count()
     job = imported(archive, elsewhere)
     made = User.objects.order_by("pk")[people:]
-    assert {(each.is_active, each.has_usable_password(), each.memberships.count()) for each in made} == {
+    assert {(user.is_active, user.has_usable_password(), user.memberships.count()) for user in made} == {
         (False, False, 0)
     }
-    assert {each.email.split("@")[1] for each in made} == {"moved.invalid"}
-    assert "Somebody who left" in {each.name for each in made}
+    assert {user.email.split("@")[1] for user in made} == {"moved.invalid"}
+    assert "Somebody who left" in {user.name for user in made}
     assert {membership["email"] for membership in job.people} == {
         membership.user.email for membership in full.workspace.memberships.all()
     }
@@ -184,7 +184,7 @@ def test_agreement_comes_out_the_same(owner: Membership):
     assert job.state == "done", job.error
     moved = Queue.objects.get(workspace=elsewhere.workspace)
     before, after = (
-        _without_ids(json.loads(json.dumps(measure(gather(each)), default=str))) for each in (queue, moved)
+        _without_ids(json.loads(json.dumps(measure(gather(measured)), default=str))) for measured in (queue, moved)
     )
     assert "alpha" in str(before)
     assert after == before
@@ -195,7 +195,7 @@ def _without_ids(report: Any) -> Any:
     if isinstance(report, str):
         return AN_ID.sub("", report)
     if isinstance(report, list):
-        return sorted((_without_ids(each) for each in report), key=str)
+        return sorted((_without_ids(part) for part in report), key=str)
     if not isinstance(report, dict):
         return report
-    return sorted(((_without_ids(key), _without_ids(each)) for key, each in report.items()), key=str)
+    return sorted(((_without_ids(key), _without_ids(part)) for key, part in report.items()), key=str)

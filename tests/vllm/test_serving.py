@@ -71,13 +71,13 @@ def test_a_policy_on_vllm_plays_episodes_through_its_own_template(trained: Path,
     assert run_here(tmp_path, config) == ExitCode.FINISHED
     played = list(read_trajectories(tmp_path / "trajectories.jsonl"))
     assert len(played) == 6
-    assert "policy_error" not in {each.outcome.termination for each in played}
-    steps = [step for each in played for step in each.steps]
+    assert "policy_error" not in {trajectory.outcome.termination for trajectory in played}
+    steps = [step for trajectory in played for step in trajectory.steps]
     assert any(step.message.get("tool_calls") for step in steps), "vLLM parsed no tool call"
     tokenizer = AutoTokenizer.from_pretrained(trained / "base" / "model")
-    for each in played:
-        first = each.steps[0]
-        assert first.prompt_tokens == len(render_prompt(tokenizer, first.context, each.tools))
+    for trajectory in played:
+        first = trajectory.steps[0]
+        assert first.prompt_tokens == len(render_prompt(tokenizer, first.context, trajectory.tools))
         assert len(first.info["logprobs"]) == first.completion_tokens
 
 

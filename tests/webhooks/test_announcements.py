@@ -34,7 +34,7 @@ def _destination(register: Callable[..., NewDestination]) -> None:
     register()
 
 
-def told() -> list[tuple[str, str]]:
+def stored_events() -> list[tuple[str, str]]:
     return [(row.type, json.loads(row.body)["data"]["name"]) for row in Delivery.objects.order_by("pk")]
 
 
@@ -47,21 +47,21 @@ def held(kind: Kind[Any], job: Job) -> Any:
 def test_a_training_run_that_finishes_and_one_that_fails(researcher: Membership) -> None:
     lifecycle.finish(held(RUNS, factories.run(of=researcher.workspace, name="dpo-1")))
     lifecycle.fail(held(RUNS, factories.run(of=researcher.workspace, name="dpo-2")), Failure("x", "no memory"))
-    assert told() == [("training_run.finished", "dpo-1"), ("training_run.failed", "dpo-2")]
+    assert stored_events() == [("training_run.finished", "dpo-1"), ("training_run.failed", "dpo-2")]
 
 
 def test_a_job_whose_workers_all_vanish_is_told_of_once(researcher: Membership) -> None:
     run = factories.run(of=researcher.workspace, name="dpo-3")
     for _ in range(run.MAX_LOSSES):
         lifecycle.lose(held(RUNS, run), "It fell silent")
-    assert told() == [("training_run.failed", "dpo-3")]
+    assert stored_events() == [("training_run.failed", "dpo-3")]
 
 
 def test_what_is_taken_back_is_not_told_of(researcher: Membership) -> None:
     with transaction.atomic():
         lifecycle.finish(held(RUNS, factories.run(of=researcher.workspace)))
         transaction.set_rollback(True)
-    assert told() == []
+    assert stored_events() == []
 
 
 def test_every_kind_of_job_that_people_wait_for_is_told_of_whether_it_is_done_or_fails() -> None:
@@ -84,10 +84,12 @@ def test_every_kind_of_job_that_people_wait_for_is_told_of_whether_it_is_done_or
 
 def test_a_session_that_is_finished_and_one_that_is_abandoned(researcher: Membership) -> None:
     task = {"instruction": "Find the \ud800\0 lamp."}
-    said = [{"role": "assistant", "content": "On the shelf."}]
-    sessions.finish_session(session=factories.session(of=researcher.workspace, messages=said), success=True, reward=1.0)
+    messages = [{"role": "assistant", "content": "On the shelf."}]
+    sessions.finish_session(
+        session=factories.session(of=researcher.workspace, messages=messages), success=True, reward=1.0
+    )
     sessions.abandon_session(session=factories.session(of=researcher.workspace, task=task))
-    (finished, _), abandoned = told()
+    (finished, _), abandoned = stored_events()
     assert finished == "session.finished"
     assert abandoned == ("session.abandoned", r"Find the \ud800\x00 lamp.")
     body = json.loads(Delivery.objects.order_by("pk")[0].body)["data"]
@@ -98,12 +100,12 @@ def test_a_promotion(researcher: Membership) -> None:
     promote(
         policy=factories.policy(of=researcher.workspace, name="p"), environment="office", by=researcher.user, reason=""
     )
-    assert told() == [("policy.promoted", "p is the champion of office")]
+    assert stored_events() == [("policy.promoted", "p is the champion of office")]
 
 
 def test_a_queue_that_is_closed_once(researcher: Membership) -> None:
     close_queue(queue=factories.queue(of=researcher.workspace, name="pairs"), by=researcher.user)
-    assert told() == [("queue.closed", "pairs")]
+    assert stored_events() == [("queue.closed", "pairs")]
 
 
 def test_an_experiment_that_ends(researcher: Membership) -> None:
@@ -119,14 +121,14 @@ def test_an_experiment_that_ends(researcher: Membership) -> None:
         plan={"rule": {}},
     )
     stop_experiment(experiment=experiment, by=researcher.user)
-    assert told() == [("experiment.decided", "which")]
+    assert stored_events() == [("experiment.decided", "which")]
 
 
 def test_a_mention_without_the_words_of_the_comment(researcher: Membership) -> None:
     ben = factories.member(Role.ANNOTATOR, of=researcher.workspace, name="Ben")
     trajectory = factories.trajectory(of=factories.task(of=researcher.workspace))
     comment_on(trajectory=trajectory, by=researcher, text="@Ben the first one is wrong")
-    assert told() == [("comment.mention", f"{researcher.user} mentioned Ben")]
+    assert stored_events() == [("comment.mention", f"{researcher.user} mentioned Ben")]
     row = Delivery.objects.get()
     assert json.loads(row.body)["data"]["member"] == ben.user.email
     assert "wrong" not in row.body

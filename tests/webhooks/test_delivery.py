@@ -54,9 +54,9 @@ def test_a_message_is_signed_and_says_what_happened(
     happen(researcher)
     delivery.deliver(made.destination.pk)
     [message] = receiver.received
-    told = verified(made.secret, message)
-    assert told["type"] == "training_run.finished"
-    assert told["data"] == {
+    event = verified(made.secret, message)
+    assert event["type"] == "training_run.finished"
+    assert event["data"] == {
         "workspace": str(researcher.workspace_id),
         "name": "dpo-7",
         "page": "/training/1/",
@@ -102,8 +102,8 @@ def test_a_second_worker_leaves_a_destination_to_the_first(
 def test_receivers_of_one_workspace_keep_one_worker_busy(
     register: Register, researcher: Membership, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(delivery, "enqueue", lambda task, pk: told.append(pk))
+    enqueued: list[str] = []
+    monkeypatch.setattr(delivery, "enqueue", lambda task, pk: enqueued.append(pk))
     first, second = register(name="first").destination, register(name="second").destination
     happen(researcher)
     Destination.objects.filter(pk=first.pk).update(leased_until=now() + timedelta(seconds=60))  # it hangs
@@ -115,9 +115,9 @@ def test_receivers_of_one_workspace_keep_one_worker_busy(
     delivery.deliver(elsewhere.pk)
     assert len(receiver.received) == 1
     Destination.objects.filter(pk=first.pk).update(leased_until=None)
-    told.clear()
+    enqueued.clear()
     delivery.deliver(first.pk)
-    assert told == [str(second.pk)]  # whose turn it is now
+    assert enqueued == [str(second.pk)]  # whose turn it is now
 
 
 def test_a_worker_that_lost_its_lease_sends_nothing_more(
@@ -128,9 +128,9 @@ def test_a_worker_that_lost_its_lease_sends_nothing_more(
     happen(researcher, "two")
     note = delivery._record_outcome
 
-    def noted(*given: Any) -> bool:
+    def noted(*args: Any) -> bool:
         Destination.objects.update(leased_until=now() + timedelta(minutes=7))  # another worker has taken over
-        return note(*given)
+        return note(*args)
 
     monkeypatch.setattr(delivery, "_record_outcome", noted)
     delivery.deliver(made.destination.pk)
@@ -190,7 +190,7 @@ def test_a_failing_destination_is_left_alone_for_a_while(
     later(made.destination, seconds=1)  # only the pause after a failure is over
     receiver.statuses = [204]
     delivery.deliver(made.destination.pk)
-    assert [json.loads(each.body)["data"]["name"] for each in receiver.received[1:]] == ["run 1", "run 2"]
+    assert [json.loads(request.body)["data"]["name"] for request in receiver.received[1:]] == ["run 1", "run 2"]
     destination = Destination.objects.get()
     assert (destination.failures, destination.failing_since, destination.is_on) == (0, None, True)
 
@@ -270,7 +270,7 @@ def test_a_redirect_is_not_followed(register: Register, researcher: Membership, 
     made = register()
     happen(researcher)
     delivery.deliver(made.destination.pk)
-    assert [each.path for each in receiver.received] == ["/hooks/retrace?team=a"]
+    assert [request.path for request in receiver.received] == ["/hooks/retrace?team=a"]
     assert Delivery.objects.get().problem == "It redirects (307), and redirects aren't followed."
 
 
@@ -354,7 +354,7 @@ def test_what_nobody_was_told_of_is_sent_by_the_clock(
     register: Register, researcher: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, sent = register(), []
-    monkeypatch.setattr(delivery, "enqueue", lambda *given: sent.append(given))
+    monkeypatch.setattr(delivery, "enqueue", lambda *args: sent.append(args))
     delivery.deliver_due()
     assert sent == []
     happen(researcher)

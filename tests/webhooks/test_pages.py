@@ -173,18 +173,18 @@ def test_the_whole_of_it_over_rest(client: Client, researcher: Membership, recei
 
     made = post("webhooks", name="bot", address=receiver.url, events=["session.finished"])
     assert made.status_code == 201, made.json()
-    told = made.json()
-    assert told["secret"].startswith("whsec_")
+    reply = made.json()
+    assert reply["secret"].startswith("whsec_")
     listed = client.get(reverse("v1:webhooks"), headers=headers).json()["results"]
-    assert [{**each, "secret": told["secret"]} for each in listed] == [told]
-    changed = post("webhook_change", told["id"], events=["session.abandoned", "import.failed"])
+    assert [{**entry, "secret": reply["secret"]} for entry in listed] == [reply]
+    changed = post("webhook_change", reply["id"], events=["session.abandoned", "import.failed"])
     assert changed.json()["events"] == ["import.failed", "session.abandoned"]
-    assert post("webhook_rotate", told["id"]).json()["secret"] != told["secret"]
-    test = post("webhook_test", told["id"])
+    assert post("webhook_rotate", reply["id"]).json()["secret"] != reply["secret"]
+    test = post("webhook_test", reply["id"])
     assert test.status_code == 202
-    rows = client.get(reverse("v1:webhook_deliveries", args=[told["id"]]), headers=headers).json()["results"]
+    rows = client.get(reverse("v1:webhook_deliveries", args=[reply["id"]]), headers=headers).json()["results"]
     assert rows == [test.json()]
     assert post("webhook_resend", test.json()["id"]).status_code == 409
     assert post("webhooks", name="bot", address=receiver.url, events=["no.such"]).status_code == 400
-    assert post("webhook_remove", told["id"]).status_code == 200
-    assert client.get(reverse("v1:webhook", args=[told["id"]]), headers=headers).status_code == 404
+    assert post("webhook_remove", reply["id"]).status_code == 200
+    assert client.get(reverse("v1:webhook", args=[reply["id"]]), headers=headers).status_code == 404

@@ -80,11 +80,11 @@ def test_a_workspace_whose_servers_are_slow_leaves_time_to_others(
 ):
     first, second = (team.publishes(team.policy(run), ADAPTER, server, name=run) for run in (ONE, TWO))
     monkeypatch.setattr(adapter_restore, "TURN_SECONDS", 0)
-    asked = []
-    monkeypatch.setattr(adapter_restore, "restore", asked.append)
+    requests = []
+    monkeypatch.setattr(adapter_restore, "restore", requests.append)
     for _ in range(3):
         restore_adapters()
-    assert asked == [first, second, first]
+    assert requests == [first, second, first]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -48,13 +48,13 @@ def test_the_old_policy_is_asked_what_the_new_one_is_asked_right_after(team: Tea
     first = team.publishes(team.policy(ONE), ADAPTER, server)
     server.asked.clear()
     second = team.publishes(team.policy(TWO), ADAPTER, server)
-    asked = [
+    requests = [
         (body["model"], tuple(body["prompt"]))
         for path, body in server.asked
         if path.endswith("/completions") and not body.get("echo") and not body.get("cache_salt")
     ]
     by_the_old, by_the_new = (
-        [prompt for model, prompt in asked if model == name] for name in (first.served_name, second.served_name)
+        [prompt for model, prompt in requests if model == name] for name in (first.served_name, second.served_name)
     )
     assert by_the_old == by_the_new
     assert len(by_the_old[0]) == 520

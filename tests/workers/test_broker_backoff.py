@@ -38,11 +38,11 @@ def test_after_a_calm_minute_a_new_trouble_is_waited_for_shortly(passes):
 
 def test_it_says_so_at_once_and_then_once_a_minute(passes):
     backoff = Backoff()
-    said = 0
+    log_count = 0
     for _ in range(600):
-        said += backoff.may_log()
+        log_count += backoff.may_log()
         passes(1)
-    assert said == 10
+    assert log_count == 10
 
 
 def test_workers_use_it_and_give_up_neither_on_a_lost_broker_nor_on_one_that_refuses():

@@ -39,15 +39,15 @@ def work_on(continuation: Continuation) -> Continuation:
 def test_a_policy_is_sampled_at_a_step_once_and_its_different_actions_are_kept(run):
     with served_model() as server:
         asks = Alternatives(policy_on(server, of=run.workspace).pk, count=4, temperature=0.7)
-        asked = continuations.sample_actions(trajectory=run, index=1, asks=asks)
-        assert continuations.sample_actions(trajectory=run, index=1, asks=asks) == asked
-        done = work_on(asked)
+        continuation = continuations.sample_actions(trajectory=run, index=1, asks=asks)
+        assert continuations.sample_actions(trajectory=run, index=1, asks=asks) == continuation
+        done = work_on(continuation)
     assert (done.state, done.done, done.error) == (JobState.DONE, 4, "")
     assert sorted(message["content"] for message in done.messages) == ["It cannot be done.", "It is done."]
     first, second = Step.objects.filter(trajectory=run, index__lt=2).order_by("index")
     heard = [message["content"] for message in server.requests[0]["messages"]]
-    said = [*first.context, first.message, *second.context]
-    assert heard == [message["content"] for message in said]  # the chat up to that step, and nothing after it
+    messages = [*first.context, first.message, *second.context]
+    assert heard == [message["content"] for message in messages]  # the chat up to that step, and nothing after it
     assert {request["temperature"] for request in server.requests} == {0.7}
     assert corrections.sampled_by(run, 1, done.messages[0]) == asks.policy
 
@@ -103,14 +103,14 @@ def test_a_run_that_the_environment_cannot_repeat_says_so(run):
 
 def test_what_a_dead_worker_held_goes_to_another_and_not_for_ever(run):
     asks = Alternatives(factories.policy(of=run.workspace, kind="model", location="x").pk)
-    asked = continuations.sample_actions(trajectory=run, index=0, asks=asks)
+    continuation = continuations.sample_actions(trajectory=run, index=0, asks=asks)
     states = []
     for _ in range(3):
-        assert lifecycle.claim(CONTINUATIONS, asked.pk)
+        assert lifecycle.claim(CONTINUATIONS, continuation.pk)
         Continuation.objects.update(leased_until="2020-01-01T00:00Z")
-        assert lifecycle.recover(CONTINUATIONS) == [asked]
-        asked.refresh_from_db()
-        states.append(asked.state)
+        assert lifecycle.recover(CONTINUATIONS) == [continuation]
+        continuation.refresh_from_db()
+        states.append(continuation.state)
     assert states == [JobState.WAITING, JobState.WAITING, JobState.FAILED]
 
 

@@ -21,12 +21,12 @@ from workers.bridge.event_digest import digest
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
-def told(*events: Event, first: int = 1) -> list[StampedEvent]:
+def digested(*events: Event, first: int = 1) -> list[StampedEvent]:
     return [StampedEvent(seq, NOON.timestamp(), event) for seq, event in enumerate(events, first)]
 
 
 def test_many_events_become_one_piece_of_news():
-    events = told(
+    events = digested(
         Log("Loading the model"),
         Started(total_steps=40, step=0, trainable_parameters=5, total_parameters=1000, memory_mb=300.0, device="cpu"),
         Metrics(1, {"loss": 0.7}),
@@ -67,18 +67,18 @@ def test_many_events_become_one_piece_of_news():
 
 
 def test_events_that_are_stored_already_are_left_out():
-    news = digest(told(Progress(1, 4), Progress(2, 4), first=5), after=5, offset=99)
+    news = digest(digested(Progress(1, 4), Progress(2, 4), first=5), after=5, offset=99)
     assert news == RunUpdate(seq=6, offset=99, step=2, total_steps=4)
-    assert digest(told(Progress(1, 4), first=5), after=5, offset=99) is None
+    assert digest(digested(Progress(1, 4), first=5), after=5, offset=99) is None
 
 
 def test_a_resumed_run_says_where_it_goes_on():
-    [happening] = digest(told(Started(total_steps=40, step=12, device="cuda:0")), after=0, offset=1).timeline
+    [happening] = digest(digested(Started(total_steps=40, step=12, device="cuda:0")), after=0, offset=1).timeline
     assert happening.text == "Training continues from step 12 on cuda:0."
 
 
 def test_where_else_the_curves_are_is_a_line_of_the_timeline():
-    news = digest(told(Tracked("MLflow", "https://mlflow.example.org/#/runs/7")), after=0, offset=9)
+    news = digest(digested(Tracked("MLflow", "https://mlflow.example.org/#/runs/7")), after=0, offset=9)
     assert news is not None
     link = {"url": "https://mlflow.example.org/#/runs/7"}
     assert news.timeline == [TimelineEntry(NOON, "tracked", "The curves are on MLflow, too.", link)]

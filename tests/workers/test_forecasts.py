@@ -169,13 +169,15 @@ def test_the_pages_tell_the_time_of_a_run_before_and_while_it_runs_and_what_it_r
     member = factories.member(Role.RESEARCHER)
     client.force_login(member.user)
     capacity.report()
-    asked: list[tuple[str, dict[str, Any]]] = []
-    monkeypatch.setattr("apps.training.launch.enqueue_at_once", lambda task, key, plan, **_: asked.append((key, plan)))
+    enqueued: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(
+        "apps.training.launch.enqueue_at_once", lambda task, key, plan, **_: enqueued.append((key, plan))
+    )
     rows = version(characters=598, rows=6000, of=member.workspace)
     finished(rows, sft(), step_seconds=0.31)
     chosen = {"algorithm": "sft", "version": rows.pk, "base": "", "preset": "standard", "method": "full"}
     assert "once it runs" not in client.post(reverse("training:check"), chosen).content.decode()
-    [(key, plan)] = asked
+    [(key, plan)] = enqueued
     check_plan(key, plan)
     panel = client.post(reverse("training:check"), chosen).content.decode()
     # 375 steps of 16 rows, not of 8 as before: 0.05 s besides twice 0.26 s of arithmetic are 213.75 s.

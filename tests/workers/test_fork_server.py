@@ -38,7 +38,7 @@ def fork(server: Server, log: Path, *arguments: str, inherit: int | None = None,
         return server.fork(request, output=output.fileno(), pass_fds=[] if inherit is None else [inherit])
 
 
-def said(log: Path) -> Any:
+def printed(log: Path) -> Any:
     deadline = time.monotonic() + 30
     while not log.exists() or not log.read_text().endswith("\n"):
         assert time.monotonic() < deadline, "it says nothing"
@@ -51,19 +51,19 @@ def test_each_has_its_own_arguments_keys_group_and_status(server: Server, tmp_pa
     second = fork(server, tmp_path / "2", "b")
     family, niceness = {"parent": server.process.pid}, os.nice(0) + 3
     assert [first.wait(30), second.wait(30)] == [7, 7]
-    assert said(tmp_path / "1") == [
+    assert printed(tmp_path / "1") == [
         ["a"],
         {"ONE_API_KEY": "secret"},
         str(ROOT),
         niceness,
         {**family, "group": first.pid},
     ]
-    assert said(tmp_path / "2") == [["b"], {}, str(ROOT), niceness, {**family, "group": second.pid}]
+    assert printed(tmp_path / "2") == [["b"], {}, str(ROOT), niceness, {**family, "group": second.pid}]
 
 
 def test_a_killed_one_says_its_signal_and_the_server_forks_the_next(server: Server, tmp_path: Path):
     child = fork(server, tmp_path / "1", "sleep")
-    said(tmp_path / "1")
+    printed(tmp_path / "1")
     assert child.poll() is None
     os.killpg(child.pid, signal.SIGKILL)
     assert child.wait(30) == -signal.SIGKILL
@@ -77,7 +77,7 @@ def test_what_it_inherits_is_locked_for_as_long_as_it_lives(server: Server, tmp_
         child = fork(server, tmp_path / "1", "sleep", inherit=lock.fileno())
         later = fork(server, tmp_path / "2", "sleep")  # inherits nothing from the first
         lock.close()
-        said(tmp_path / "1")
+        printed(tmp_path / "1")
         with pytest.raises(BlockingIOError):
             fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.killpg(child.pid, signal.SIGKILL)

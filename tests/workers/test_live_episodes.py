@@ -41,17 +41,17 @@ def test_an_episode_is_followed_step_by_step_and_is_over_when_its_file_goes(
 
         trajectory = asyncio.run(play(world, task, agent, Budget(), watch=watch))
         [path] = folder.path.iterdir()
-        told = []
+        sent = []
         for snapshot in snapshots:
             path.write_bytes(snapshot)
             assert not relay.scan()
             assert relay.forward()
             [playing] = live_episodes.playing(batch.pk)
-            told.append(playing.steps)
+            sent.append(playing.steps)
         steps, answer = live_episodes.steps_of(batch.pk, playing.name)
         assert [step.message for step in steps] == [step.message for step in trajectory.steps]
         assert answer == trajectory.closing
-    assert told == list(range(1, len(trajectory.steps) + 1))
+    assert sent == list(range(1, len(trajectory.steps) + 1))
     assert relay.scan()
     assert relay.forward()
     assert live_episodes.playing(batch.pk) == []

@@ -37,9 +37,9 @@ class Launcher:
         headers = {"Authorization": f"Bearer {factories.token(self.member)}"}
         self.client = httpx.Client(base_url=f"{stack.url}/api/v1/", headers=headers, timeout=60)
 
-    def run(self, algorithm: str, **asked: Any) -> dict[str, Any]:
+    def run(self, algorithm: str, **body: Any) -> dict[str, Any]:
         """Launch a run and wait until it has finished."""
-        answer = self.client.post("runs", json={"algorithm": algorithm, **asked})
+        answer = self.client.post("runs", json={"algorithm": algorithm, **body})
         assert answer.status_code == 201, answer.text
         place, deadline = answer.headers["Location"], time.monotonic() + PATIENCE_SECONDS
         while (run := self.client.get(place).json())["state"] in ("queued", "starting", "running", "cancelling"):
@@ -48,14 +48,14 @@ class Launcher:
         assert run["state"] == "finished", run["failure"]
         return dict(run)
 
-    def learn(self, algorithm: str, rows: list[dict[str, Any]], row_type: str, steps: int, **asked: Any) -> str:
+    def learn(self, algorithm: str, rows: list[dict[str, Any]], row_type: str, steps: int, **body: Any) -> str:
         """Train on these rows; returns the id of the resulting policy."""
         version = freeze({"train": rows}, of=self.workspace, row_type=row_type)
         optimizer = {"learning_rate": 0.003 if algorithm == "sft" else 0.001, "batch_size": 16, "max_steps": steps}
         run = self.run(
             algorithm,
             version=str(version.pk),
-            **{**asked, "config": {"optimizer": optimizer, "checkpoints": {"every": 1000}, **asked.get("config", {})}},
+            **{**body, "config": {"optimizer": optimizer, "checkpoints": {"every": 1000}, **body.get("config", {})}},
         )
         return str(run["result"])
 
@@ -69,14 +69,14 @@ class Launcher:
     ) -> dict[str, Any]:
         optimizer = {"learning_rate": 0.002, "batch_size": rollouts, "max_steps": steps, "schedule": "constant"}
         optimizer["gradient_accumulation"] = 1
-        asked = {
+        changes = {
             **ONLINE,
             "rewards": {"terms": terms},
             "optimizer": optimizer,
             "checkpoints": {"every": 1000},
             **config,
         }
-        return self.run("grpo", base=base, config=asked)
+        return self.run("grpo", base=base, config=changes)
 
     def points(self, run: dict[str, Any]) -> list[dict[str, float]]:
         return [point["values"] for point in self.client.get(f"runs/{run['id']}/metrics").json()]
@@ -137,8 +137,8 @@ def test_a_judge_of_the_workspace_is_asked_for_each_rollout_or_for_each_group(la
         )
         term = {"component": "judge", "policy": str(judge.pk), "mode": mode, "weight": 0.3, "rubric": "Be brief."}
         run = launcher.online(base, [{"component": "outcome"}, term], steps=2, rollouts=8, held_out=0)
-    assert {each["model"] for each in server.asked} == {"strict-judge"}
-    assert all("Be brief." in each["messages"][0]["content"] for each in server.asked)
+    assert {request["model"] for request in server.asked} == {"strict-judge"}
+    assert all("Be brief." in request["messages"][0]["content"] for request in server.asked)
     assert len(server.asked) == {"absolute": 16, "ranking": 4}[mode]  # 8 rollouts in each of 2 steps; a group, twice
     means = [point["rewards/judge/mean"] for point in launcher.points(run) if "rewards/judge/mean" in point]
     assert len(means) == 2
@@ -184,8 +184,8 @@ class JudgeServer:
         self.http.server_close()
 
 
-def graded(asked: str) -> str:
-    rollouts = re.findall(r"<rollout number=(\d+)>\n(.*?)</rollout>", asked, re.DOTALL)
+def graded(question: str) -> str:
+    rollouts = re.findall(r"<rollout number=(\d+)>\n(.*?)</rollout>", question, re.DOTALL)
     if not rollouts:
-        return json.dumps({"reason": "x", "grade": 1 + len(asked) % 10})
+        return json.dumps({"reason": "x", "grade": 1 + len(question) % 10})
     return json.dumps({number: (1 + len(text) % 10) / 11 for number, text in rollouts})

@@ -28,9 +28,9 @@ def test_runners_play_rollouts_and_an_experiment_though_one_breaks(live_stack: L
     def agent(episode: Episode) -> bool:
         library = OpenAI(base_url=episode.base_url, api_key=episode.api_key, max_retries=0)
         message = {"role": "user", "content": episode.task["instruction"]}
-        said = library.chat.completions.create(model="any", messages=[message])  # type: ignore[list-item]  # a plain dict is accepted
+        reply = library.chat.completions.create(model="any", messages=[message])  # type: ignore[list-item]  # a plain dict is accepted
         played[episode.id] += 1
-        return "shelf" in (said.choices[0].message.content or "")
+        return "shelf" in (reply.choices[0].message.content or "")
 
     with (
         Upstream(says("I don't know.")) as old_server,

@@ -44,14 +44,14 @@ def talk(episode: Episode) -> dict[str, Any]:
     """Two turns, and a single one of a sub-agent; capital letters are rewarded."""
     library = OpenAI(base_url=episode.base_url, api_key=episode.api_key, max_retries=0)
     messages: list[Any] = [{"role": "user", "content": episode.task["instruction"]}]
-    said = ""
+    text = ""
     for _ in range(2):
         message = library.chat.completions.create(model="any", messages=messages).choices[0].message
-        said += message.content or ""
+        text += message.content or ""
         messages += [message.model_dump(exclude_none=True), {"role": "user", "content": "Go on."}]
-    below = [{"role": "system", "content": "You are asked by another agent."}, {"role": "user", "content": said}]
+    below = [{"role": "system", "content": "You are asked by another agent."}, {"role": "user", "content": text}]
     library.chat.completions.create(model="any", messages=below)
-    reward = min(1.0, sum(letter.isupper() for letter in said) / 20)
+    reward = min(1.0, sum(letter.isupper() for letter in text) / 20)
     return {"reward": reward, "success": reward > 0.5}
 
 
@@ -136,6 +136,6 @@ def test_agents_elsewhere_are_trained_though_one_vanishes_and_one_breaks(
         assert len(rollout.steps) == 2
         assert rollout.info["reward_parts"] == {"outcome": pytest.approx(rollout.outcome.reward)}
         assert all("token_ids" in step.info and "seam" not in step.info for step in rollout.steps)
-    told = [line.event.values for line in events_of(folder_of(run.pk).path) if isinstance(line.event, Metrics)]
+    metrics = [line.event.values for line in events_of(folder_of(run.pk).path) if isinstance(line.event, Metrics)]
     # The sub-agent's calls are learned from as well.
-    assert [values["chats"] for values in told if "chats" in values] == [2, 2]
+    assert [values["chats"] for values in metrics if "chats" in values] == [2, 2]

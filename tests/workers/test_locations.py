@@ -115,10 +115,10 @@ def test_nothing_is_scored_with_it(planted):
 def test_it_is_not_published(planted, settings, tmp_path: Path):
     settings.PUBLISHED_DIR = tmp_path / "published"
     workspace, policy = planted
-    asked = Publication.objects.create(workspace=workspace, policy=policy, way="folder", name="office")
-    taken = lifecycle.claim(PUBLICATIONS, asked.pk, worker="here:1")
+    publication = Publication.objects.create(workspace=workspace, policy=policy, way="folder", name="office")
+    taken = lifecycle.claim(PUBLICATIONS, publication.pk, worker="here:1")
     assert taken is not None
     publish(taken)
-    asked.refresh_from_db()
-    assert (asked.state, asked.error) == ("failed", f"{policy} has no weights here.")
+    publication.refresh_from_db()
+    assert (publication.state, publication.error) == ("failed", f"{policy} has no weights here.")
     assert not (tmp_path / "published").exists()

@@ -60,12 +60,12 @@ def test_a_second_delivery_of_such_a_job_is_put_off():
 
 
 def test_a_reminder_of_such_a_job_is_put_off(monkeypatch: pytest.MonkeyPatch):
-    told: list[str] = []
-    monkeypatch.setattr(lifecycle, "enqueue", lambda _, pk: told.append(pk))
+    enqueued: list[str] = []
+    monkeypatch.setattr(lifecycle, "enqueue", lambda _, pk: enqueued.append(pk))
     held, other = factories.run(), factories.run()
     Run.objects.update(leased_until=now() - timedelta(minutes=1))
     while_locked(held, lambda: lifecycle.recover(RUNS))
-    assert told == [str(other.pk)]
+    assert enqueued == [str(other.pk)]
 
 
 def test_a_queue_that_is_held_keeps_no_other_from_being_closed(monkeypatch: pytest.MonkeyPatch):

@@ -31,7 +31,7 @@ def nested(depth: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("said", "is_told"),
+    ("report", "is_told"),
     [
         ({"messages": [ASKED]}, True),
         ({"messages": [{**ASKED, "content": [{"type": "text", "text": "Go.", "more": nested(249)}]}]}, False),
@@ -41,7 +41,7 @@ def nested(depth: int) -> Any:
         ({"messages": [ASKED], "reply": {"role": 5, "content": {"a": nested(240)}}}, None),
     ],
 )
-def test_what_an_agent_said_ends_no_training_run(tmp_path: Path, said: dict[str, Any], is_told: bool | None) -> None:
+def test_what_an_agent_said_ends_no_training_run(tmp_path: Path, report: dict[str, Any], is_told: bool | None) -> None:
     researcher = factories.member(Role.RESEARCHER)
     run = factories.run(of=researcher.workspace, algorithm=Run.Algorithm.GRPO, state=Run.State.RUNNING)
     wanted = (WantedEpisode(str(uuid4()), Task("t", "Go."), 0),)
@@ -52,9 +52,9 @@ def test_what_an_agent_said_ends_no_training_run(tmp_path: Path, said: dict[str,
     worker.serve_requests()
     lease = episodes.lease(member=researcher, runner="r")
     assert lease is not None
-    reply = said.pop("reply", SAID)
+    reply = report.pop("reply", SAID)
     Call.objects.create(
-        **{"tools": None, **said},
+        **{"tools": None, **report},
         session=lease.opened.session,
         status=Call.Status.OK,
         request={},
@@ -70,7 +70,7 @@ def test_what_an_agent_said_ends_no_training_run(tmp_path: Path, said: dict[str,
     sessions.finish_session(session=lease.opened.session, reward=1.0)
     worker._next_poll = 0.0
     worker.serve_requests()
-    [(episode_id, told)] = folder.answers(batch, but=set())
+    [(episode_id, result)] = folder.answers(batch, but=set())
     assert episode_id == wanted[0].id
     if is_told is not None:
-        assert (told is not None) is is_told
+        assert (result is not None) is is_told

@@ -109,12 +109,12 @@ def test_the_size_of_a_model_from_scratch_is_what_the_trainer_counts():
 
 def test_the_time_is_that_of_the_passes_over_the_rows(tmp_path: Path):
     facts = shape_of_folder(a_model(tmp_path / "model"))
-    given = {"rows": 1000, "validation_rows": 0, "row_tokens": 500, "tflops": 100.0}
+    facts_given = {"rows": 1000, "validation_rows": 0, "row_tokens": 500, "tflops": 100.0}
     # Rows of 500 tokens are padded to 625. A token meets 600 M weights, and in each of 28 layers 625 others, 1,024 numbers wide: 617.92 M operations a
     # pass, halved. 1,000 pairs of two, 2 forward + 4 backward + 2 of the reference: 6.1792e15 operations in all, and 125 steps.
-    assert seconds_of(dpo(), facts, **given) == pytest.approx(61.792 + 125 * 0.05)
-    assert seconds_of(dpo(lora={"rank": 16}), facts, **given) == pytest.approx(61.792 * 6 / 8 + 125 * 0.05)
-    evaluated = seconds_of(dpo(), facts, **{**given, "validation_rows": 100})
+    assert seconds_of(dpo(), facts, **facts_given) == pytest.approx(61.792 + 125 * 0.05)
+    assert seconds_of(dpo(lora={"rank": 16}), facts, **facts_given) == pytest.approx(61.792 * 6 / 8 + 125 * 0.05)
+    evaluated = seconds_of(dpo(), facts, **{**facts_given, "validation_rows": 100})
     assert evaluated == pytest.approx(61.792 + 6.25 + 11 * 100 * 2 * 625 * 4 * 617.92e6 / 1e14)
     assert gpu_tflops("NVIDIA H200") == pytest.approx(989 * 0.35)
     assert gpu_tflops("Some new card") is None

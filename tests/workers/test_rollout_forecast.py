@@ -87,8 +87,8 @@ def practiced(of: Policy, *, seconds: float = 5.0, **fields: object) -> Run:
     """A run of twelve steps that took this long each, nine tenths of it for rollouts."""
     small = Policy(settings={"parameters": 1_000_000})
     config = preset_config(preset="quick", algorithm="grpo", method="full", base=small).to_json()
-    given = {"algorithm": "grpo", "step": 12, "parameters": 600_000_000, "device": "cpu", "config": config, **fields}
-    run = factories.run(of=of.workspace, base=of, **given)
+    columns = {"algorithm": "grpo", "step": 12, "parameters": 600_000_000, "device": "cpu", "config": config, **fields}
+    run = factories.run(of=of.workspace, base=of, **columns)
     values = {"step_time": seconds, "rollout_seconds": 0.9 * seconds, "reward": 1.0}
     Metric.objects.bulk_create(Metric(run=run, step=step, values=values) for step in range(1, 13))
     return run

@@ -96,13 +96,13 @@ def test_a_batch_hands_itself_back_for_somebody_at_the_desk_and_goes_on_later(mo
         batch = start_rollouts(
             workspace=home, policy=policy, environment="office", tasks={"count": episodes}, samples=1, by=None
         )
-        asked = continuation(home)
+        config = continuation(home)
         Continuation.objects.update(queued_at=now() - timedelta(seconds=10))
         work_on(batch)
         assert (batch.state, batch.losses, batch.failure) == (JobState.WAITING, 0, {})
         assert batch.finished < episodes
         lifecycle.fail(
-            lifecycle.claim(CONTINUATIONS, asked.pk, worker="here:1"), Failure("crash", "It was only asked for.")
+            lifecycle.claim(CONTINUATIONS, config.pk, worker="here:1"), Failure("crash", "It was only asked for.")
         )
         work_on(batch)
     assert (batch.state, batch.finished) == (JobState.DONE, episodes)
@@ -133,13 +133,13 @@ def test_lines_that_a_dead_worker_left_unstored_are_stored_by_the_next():
 
 
 def test_what_the_database_took_before_it_went_away_is_not_mistaken_for_all_that_followed(monkeypatch):
-    store, told = rollout_batches.store, []
+    store, stored = rollout_batches.store, []
 
-    def shaky(*given: Any, **more: Any) -> int:
-        told.append(store(*given, **more))
-        if len(told) == 1:  # committed, but the confirmation was lost; the trainer continues meanwhile
+    def shaky(*args: Any, **more: Any) -> int:
+        stored.append(store(*args, **more))
+        if len(stored) == 1:  # committed, but the confirmation was lost; the trainer continues meanwhile
             raise OperationalError("server closed the connection unexpectedly")
-        return told[-1]
+        return stored[-1]
 
     monkeypatch.setattr(rollout_batches, "store", shaky)
     monkeypatch.setattr(supervisor, "close_old_connections", lambda: None)

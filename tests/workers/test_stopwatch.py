@@ -18,26 +18,26 @@ SFT = (
 
 
 def events(recorded: str) -> list[StampedEvent]:
-    said: list[StampedEvent] = [StampedEvent(1, 0.0, Started(total_steps=0))]
-    for each in recorded.split(", "):
-        name, at = each.split()
+    stamped_events: list[StampedEvent] = [StampedEvent(1, 0.0, Started(total_steps=0))]
+    for entry in recorded.split(", "):
+        name, at = entry.split()
         step = int(name.removeprefix("E"))
         event = Metrics(step, {"eval/success": 0.5}) if name.startswith("E") else Progress(step, 0)
-        said.append(StampedEvent(len(said) + 1, float(at), event))
-    return said
+        stamped_events.append(StampedEvent(len(stamped_events) + 1, float(at), event))
+    return stamped_events
 
 
 def left_at(step: int, recorded: str, *, total: int, every: int | None) -> tuple[float, float]:
     """The estimated and the actual remaining time after a step."""
-    said = events(recorded)
-    place = next(i for i, each in enumerate(said) if each.event == Progress(step, 0))
-    if isinstance(said[place + 1].event, Metrics):
+    stamped_events = events(recorded)
+    place = next(i for i, stamped in enumerate(stamped_events) if stamped.event == Progress(step, 0))
+    if isinstance(stamped_events[place + 1].event, Metrics):
         place += 1  # its evaluation is over
-    measured = Stopwatch().update(said[: place + 1])
+    measured = Stopwatch().update(stamped_events[: place + 1])
     ahead = 0 if every is None else remaining_evaluations(every, step=step, total=total)
     assert measured.step is not None
     thought = measured.step * (total - step) + ahead * (measured.evaluation or 0.0)
-    return thought, said[-1].at - said[place].at
+    return thought, stamped_events[-1].at - stamped_events[place].at
 
 
 @pytest.mark.parametrize("step", [5, 8, 10, 15])
@@ -53,7 +53,7 @@ def test_what_is_left_of_a_steady_run_is_right_within_fifteen_percent(step: int)
 
 
 def test_evaluations_are_no_part_of_a_step():
-    said = [
+    recorded_events = [
         Started(total_steps=20),
         Metrics(0, {"eval/loss": 2.0}),
         Progress(1, 20),
@@ -65,7 +65,7 @@ def test_evaluations_are_no_part_of_a_step():
         Progress(3, 20),
     ]
     at = (0.0, 60.0, 61.0, 61.0, 62.0, 62.0, 112.0, 114.0, 115.0)
-    stamped = [StampedEvent(seq, *each) for seq, each in enumerate(zip(at, said, strict=True), start=1)]
+    stamped = [StampedEvent(seq, *fields) for seq, fields in enumerate(zip(at, recorded_events, strict=True), start=1)]
     measured = Stopwatch().update(stamped)
     assert measured.evaluation == pytest.approx((60 + 50) / 2)
     assert measured.step == pytest.approx((1 + 1 + 3) / 3)  # the third saved a checkpoint, too

@@ -56,10 +56,10 @@ def test_a_queue_is_made_of_what_a_filter_finds(
     monkeypatch.setattr(queue_lifecycle, "enqueue", lambda *_: None)
     for _ in range(2):
         builders.pair(of=workspace)
-    asked = {"name": "Orders", "overlap": 2, "filter": "outcome=success", "guidelines": "Be kind."}
-    answer = researcher.post("queues", asked)
+    settings = {"name": "Orders", "overlap": 2, "filter": "outcome=success", "guidelines": "Be kind."}
+    answer = researcher.post("queues", settings)
     assert (answer.status_code, answer.json()["detail"][:36]) == (409, "No two of the selected trajectories ")
-    answer = researcher.post("queues", {**asked, "filter": ""})
+    answer = researcher.post("queues", {**settings, "filter": ""})
     assert (answer.status_code, answer.json()["state"], answer.json()["items_expected"]) == (201, "filling", 2)
     items.fill(answer.json()["id"])
     queue = Queue.objects.get(pk=answer.json()["id"])
@@ -112,11 +112,11 @@ def test_questions_are_taken_and_given_as_the_same_json(
     queue = Queue.objects.get(pk=answer.json()["id"])
     items.fill(str(queue.pk))
     held = annotator.next(queue)
-    said: dict[str, object] = {"cause": ["the plan", "a tool"]}
-    missing = annotator.judge(held, answers=said)
+    answers: dict[str, object] = {"cause": ["the plan", "a tool"]}
+    missing = annotator.judge(held, answers=answers)
     assert (missing.status_code, missing.json()["detail"][:24]) == (409, "Answer “Which?” first. I")
     steps = [{"index": 1, "answers": {"sure": 2}}]
-    assert annotator.judge(held, answers={**said, "which": "search"}, step_answers=steps).status_code == 201
+    assert annotator.judge(held, answers={**answers, "which": "search"}, step_answers=steps).status_code == 201
     rating = Rating.objects.get()
     assert rating.answers == {"cause": ["a tool", "the plan"], "which": "search"}
     assert rating.step_answers == {"1": {"sure": 2}}
@@ -174,9 +174,9 @@ def test_an_item_tells_nothing_of_who_made_its_runs(annotator: Caller, workspace
     queue = queue_lifecycle.create_queue_of_trajectories(
         workspace=workspace, created_by=None, name="Rate it", kind=Queue.Kind.RATING, trajectories=[run]
     )
-    told = json.dumps(annotator.next(queue))
-    assert "Done." in told
-    assert not [word for word in ("secret", "0.123", "success", str(run.pk), str(policy.pk)) if word in told]
+    reply = json.dumps(annotator.next(queue))
+    assert "Done." in reply
+    assert not [word for word in ("secret", "0.123", "success", str(run.pk), str(policy.pk)) if word in reply]
 
 
 def test_only_who_holds_an_item_judges_it_and_only_once(

@@ -58,12 +58,12 @@ def test_only_what_is_sent_is_changed(api: Api, queue: Queue, ada: Membership) -
 
 
 def test_a_layout_and_questions_can_be_given(api: Api, ada: Membership) -> None:
-    asked = (Question(key="safe", name="Safety", type="comparison", points=3),)
-    queue = builders.queue(of=ada.workspace, steps=0, asks=PairwiseAsks(questions=asked))
+    questions = (Question(key="safe", name="Safety", type="comparison", points=3),)
+    queue = builders.queue(of=ada.workspace, steps=0, asks=PairwiseAsks(questions=questions))
     changed = api.post(
         f"queues/{queue.pk}/settings",
         layout={"text": "large"},
-        questions=[asked[0].to_json(), {"name": "Why?", "type": "text"}],
+        questions=[questions[0].to_json(), {"name": "Why?", "type": "text"}],
     ).json()
     assert changed["layout"] == {"text": "large"}
     assert [question["name"] for question in changed["questions"]] == ["Safety", "Why?"]
@@ -99,7 +99,7 @@ def test_guidelines_get_versions_and_the_same_text_adds_none(api: Api, queue: Qu
     for text in ("One.", "Two.", "Two."):
         assert api.post(f"queues/{queue.pk}/guidelines", text=text).status_code == 201
     listed = api.get(f"queues/{queue.pk}/guidelines")["results"]
-    assert [(each["version"], each["text"]) for each in listed] == [(2, "Two."), (1, "One.")]
+    assert [(version["version"], version["text"]) for version in listed] == [(2, "Two."), (1, "One.")]
 
 
 def test_items_are_listed_in_order_and_made_gold(api: Api, queue: Queue) -> None:

@@ -31,8 +31,8 @@ class Api:
     def get(self, address: str, **query: object) -> Any:
         return self.client.get(address, query).json()
 
-    def post(self, address: str, **given: object) -> Any:
-        return self.client.post(address, given, content_type="application/json")
+    def post(self, address: str, **body: object) -> Any:
+        return self.client.post(address, body, content_type="application/json")
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_of_a_single_run_a_judgment_is_upheld(reviewer, workspace):
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "words"),
+    ("decision", "field", "words"),
     [
         ({"strength": 2}, "reason", "This field is required"),
         ({"strength": 4, "reason": "Because"}, "strength", "Give 3 or less"),
@@ -114,9 +114,9 @@ def test_of_a_single_run_a_judgment_is_upheld(reviewer, workspace):
         ({"item": 0, "strength": 1, "reason": "Because"}, "item", "There is no item 0 in this queue."),
     ],
 )
-def test_what_decides_nothing_is_refused_by_field(reviewer, workspace, given, field, words):
+def test_what_decides_nothing_is_refused_by_field(reviewer, workspace, decision, field, words):
     queue = disputed_queue(workspace)
-    answer = reviewer.post(at(queue, "adjudications"), **{"item": queue.items.get().pk, **given})
+    answer = reviewer.post(at(queue, "adjudications"), **{"item": queue.items.get().pk, **decision})
     assert answer.status_code == 400
     assert words in answer.json()["fields"][field][0]
     assert not Adjudication.objects.exists()

@@ -267,6 +267,6 @@ def test_two_tabs_asking_at_once_get_the_same_item():
             connections.close_all()
 
     with ThreadPoolExecutor(8) as threads:
-        given = set(threads.map(ask, range(8)))
-    assert len(given) == 1
+        items = set(threads.map(ask, range(8)))
+    assert len(items) == 1
     assert Item.objects.filter(taken=1).count() == 1

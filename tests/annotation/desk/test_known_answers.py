@@ -117,10 +117,10 @@ def test_no_count_that_people_see_gives_a_gold_item_away(workspace, monkeypatch,
     known(queue, Item.Purpose.GOLD, 4)
     Queue.objects.update(gold_percent=50)
     queue.refresh_from_db()
-    seen = [told(queue, member)]
+    seen = [shown_counts(queue, member)]
     while assignment := next_assignment(queue=queue, annotator=who):
         record(assignment=assignment, answer=Choice(1), seconds=2.0)  # as much time as really passed
-        seen.append(told(queue, member))
+        seen.append(shown_counts(queue, member))
     golds = len(seen) - 1 - 8
     assert golds > 1
     assert [mine for mine, _ in seen] == list(range(len(seen)))
@@ -130,7 +130,7 @@ def test_no_count_that_people_see_gives_a_gold_item_away(workspace, monkeypatch,
     assert Desk.objects.get(annotator=who).seconds == pytest.approx(took)  # included in the pace
 
 
-def told(queue: Queue, member: Membership) -> tuple[int, int]:
+def shown_counts(queue: Queue, member: Membership) -> tuple[int, int]:
     """The counts shown on the desk; the lists show the same."""
     progress = desk_progress(queue, annotator_of(member))
     [row], [waiting] = queue_rows([queue], member), waiting_for(member)
@@ -263,7 +263,7 @@ def test_right_is_what_is_known_however_strongly_it_was_said(judgment, answer, r
 
 
 def settings(queue: Queue, **changes: object) -> Settings:
-    given = {
+    settings = {
         "name": queue.name,
         "overlap": queue.overlap,
         "lease_seconds": queue.lease_seconds,
@@ -275,7 +275,7 @@ def settings(queue: Queue, **changes: object) -> Settings:
         "ends_after": None,
         "labellers": None,
     }
-    return Settings(**{**given, **changes})
+    return Settings(**{**settings, **changes})
 
 
 def test_a_queue_for_named_people_is_hidden_from_others_and_gives_them_nothing(workspace, client):

@@ -119,7 +119,7 @@ def test_every_act_is_undone(annotator: Membership, queue: Queue):
         return (
             dict(arrangement.settings),
             str(arrangement.layout),
-            [each.name for each in arrangement.saved],
+            [layout.name for layout in arrangement.saved],
             str(of_other),
         )
 

@@ -36,8 +36,8 @@ pytestmark = pytest.mark.django_db
 CODES = {"0": "0", "1": "2", "2": "-2"}
 
 
-def compared(idx: int, *said: int, better: str = "y", worse: str = "n") -> dict[str, Any]:
-    verdicts = {f"annotator{n}": value for n, value in enumerate(said, start=1)}
+def compared(idx: int, *grades: int, better: str = "y", worse: str = "n") -> dict[str, Any]:
+    verdicts = {f"annotator{n}": value for n, value in enumerate(grades, start=1)}
     return {"idx": idx, "instruction": f"question {idx}", "response1": better, "response2": worse, **verdicts}
 
 
@@ -222,7 +222,7 @@ def test_what_says_nothing_or_lacks_a_side_is_left_out_and_told():
 def test_hostile_columns_and_names_do_no_harm():
     chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "y"}]
     odd = [
-        {"messages": chat, "n": n, "compared": each} for n, each in enumerate(("x", {"pair": 1}, {"side": "a"}, None))
+        {"messages": chat, "n": n, "compared": value} for n, value in enumerate(("x", {"pair": 1}, {"side": "a"}, None))
     ]
     assert survey(imported(*odd)).sides is None
     rows = [
@@ -291,9 +291,9 @@ def test_many_tasks_cost_the_page_and_the_filling_no_more_statements_than_one(cl
         batch = imported(*rows, workspace=member.workspace)
         meanings = Meanings("steps", (Column("label", {"true": "1", "false": "-1"}, of_steps=True),))
         client.force_login(member.user)
-        asked = {"filter": f"batch={batch.pk}", "judged": "steps", "steps-0-0": "-1", "steps-0-1": "1"}
+        form = {"filter": f"batch={batch.pk}", "judged": "steps", "steps-0-0": "-1", "steps-0-1": "1"}
         with CaptureQueriesContext(connection) as of_page:
-            page = client.post(PREVIEW, asked).content.decode()
+            page = client.post(PREVIEW, form).content.decode()
         assert "step 2 of 2 is the first wrong one" in page
         assert f">trajector{'y' if tasks == 1 else 'ies'}</span>" in page
         queue = adopted(batch, meanings)
@@ -321,8 +321,8 @@ def test_steps_are_read_some_at_a_time_and_a_preview_stops_at_its_limit(monkeypa
 
 def test_verdicts_on_runs_become_thumbs():
     rows = [
-        {"prompt": "q", "completion": said, "liked": liked}
-        for said, liked in (("y", "yes"), ("n", "no"), ("m", "so-so"))
+        {"prompt": "q", "completion": verdict, "liked": liked}
+        for verdict, liked in (("y", "yes"), ("n", "no"), ("m", "so-so"))
     ]
     queue = filled(imported(*rows), Meanings("rating", (Column("liked", {'"yes"': "1", '"no"': "-1"}),)))
     assert sorted(Rating.objects.filter(queue=queue).values_list("thumb", flat=True)) == [-1, 1]
@@ -374,7 +374,7 @@ def test_the_page_asks_about_each_value_and_makes_the_queue(client):
     assert "annotator3" in page
     assert "answer 1 clearly better" in page
     place = next(n for n, verdict in enumerate(survey(batch).verdicts) if "annotator1" in verdict.names)
-    said = {f"pairwise-{place}-{n}": meaning for n, meaning in enumerate(("0", "2", "-2"))}
+    meanings = {f"pairwise-{place}-{n}": meaning for n, meaning in enumerate(("0", "2", "-2"))}
     form = {
         "name": "Theirs",
         "judged": "pairwise",
@@ -382,7 +382,7 @@ def test_the_page_asks_about_each_value_and_makes_the_queue(client):
         "who": "",
         "source": "PandaLM",
         "filter": f"batch={batch.pk}",
-        **said,
+        **meanings,
     }
     shown = client.post(PREVIEW, form).content.decode()
     assert "annotator2" in shown
@@ -430,8 +430,8 @@ def test_an_engineer_says_what_values_mean(client):
     assert {"names": names, "values": [{"value": n, "times": 1} for n in (0, 1, 2)]} in response["verdicts"]
     values = [{"value": 0, "means": "0"}, {"value": 1, "means": "1"}, {"value": 2, "means": "-1"}]
     columns = [{"name": name, "values": values, "is_somebody": True} for name in names]
-    asked = {"name": "Theirs", "kind": "pairwise", "columns": columns}
-    made = client.post(url, asked, content_type="application/json", **headers)
+    body = {"name": "Theirs", "kind": "pairwise", "columns": columns}
+    made = client.post(url, body, content_type="application/json", **headers)
     assert (made.status_code, made.json()["state"]) == (201, "filling")
     items.fill(made.json()["id"])
     rows = client.get(f"/api/v1/queues/{made.json()['id']}/preferences", **headers).json()["results"]
@@ -447,9 +447,9 @@ def test_a_meaning_that_is_none_is_refused_by_name(client):
     member = factories.member(Role.RESEARCHER)
     batch = imported(compared(1, 1, 2, 0), workspace=member.workspace)
     column = {"name": "annotator1", "values": [{"value": 1, "means": "better"}]}
-    asked = {"name": "Theirs", "kind": "pairwise", "columns": [column]}
+    body = {"name": "Theirs", "kind": "pairwise", "columns": [column]}
     url = f"/api/v1/imports/{batch.pk}/judgements"
-    answer = client.post(url, asked, content_type="application/json", **bearer(member))
+    answer = client.post(url, body, content_type="application/json", **bearer(member))
     assert answer.status_code == 400
     assert "“better” isn't a possible meaning" in answer.content.decode()
 
@@ -485,7 +485,7 @@ def test_ratings_of_prm800k_become_an_inspection():
     batch = imported(*rows)
     (column,) = survey(batch).labels
     assert (column.names, column.values) == (("rating",), (("-1", 2), ("0", 2), ("1", 2)))
-    said = {value: value for value in ("1", "0", "-1")}
-    queue = filled(batch, Meanings("steps", (Column("rating", said, of_steps=True),), who="labeler"))
+    meanings = {value: value for value in ("1", "0", "-1")}
+    queue = filled(batch, Meanings("steps", (Column("rating", meanings, of_steps=True),), who="labeler"))
     made = Inspection.objects.filter(queue=queue).order_by("annotator__name")
-    assert [(each.annotator.name, each.first_error) for each in made] == [("l0", 2), ("l1", 2)]
+    assert [(inspection.annotator.name, inspection.first_error) for inspection in made] == [("l0", 2), ("l1", 2)]

@@ -11,7 +11,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 
-asked = count(1)
+request_numbers = count(1)
 
 
 def verdict(model: str, left_text: str) -> str:
@@ -27,7 +27,7 @@ def verdict(model: str, left_text: str) -> str:
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        model, number = body["model"], next(asked)
+        model, number = body["model"], next(request_numbers)
         if model.startswith("metadata"):
             status = {"404": 404, "500": 500, "redirect": 302}.get(model.partition("-")[2], 200)
             self.answer(status, {"AccessKeyId": "secret", "message": "AccessKeyId"}, {"Location": "/AccessKeyId"})

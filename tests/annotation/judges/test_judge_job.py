@@ -71,9 +71,9 @@ def claimed(judge: Judge) -> Judge:
     return taken
 
 
-def send(queue: Queue, url: str, model: str, **given: object) -> Judge:
-    asked = {"mode": "join", "prompt": "Prefer what works.", "requests_a_minute": 100_000, "by": None, **given}
-    return send_judge(queue=queue, policy=served(queue.workspace, url, model), **asked)
+def send(queue: Queue, url: str, model: str, **settings: object) -> Judge:
+    arguments = {"mode": "join", "prompt": "Prefer what works.", "requests_a_minute": 100_000, "by": None, **settings}
+    return send_judge(queue=queue, policy=served(queue.workspace, url, model), **arguments)
 
 
 pytestmark = pytest.mark.django_db
@@ -95,8 +95,8 @@ def test_a_judge_takes_places_like_anybody_and_says_why(workspace, server, sent)
 
 @pytest.mark.parametrize("cost", [10**18, -5, "9" * 4000, 1.5, [1], True, 2**30])
 def test_tokens_that_no_answer_can_have_cost_are_not_counted(cost: object) -> None:
-    said = httpx.Response(200, json={"usage": {"prompt_tokens": cost, "completion_tokens": 10}})
-    assert usage_of(said) == Usage(0, 10)
+    response = httpx.Response(200, json={"usage": {"prompt_tokens": cost, "completion_tokens": 10}})
+    assert usage_of(response) == Usage(0, 10)
     largest = httpx.Response(200, json={"usage": {"prompt_tokens": 2**30 - 1}})
     both = usage_of(largest).plus(usage_of(largest))
     JudgeAnswer._meta.get_field("prompt_tokens").run_validators(both.prompt)
@@ -150,9 +150,9 @@ def test_a_server_that_is_no_judge_is_not_quoted(workspace, server, monkeypatch,
     judge = send(builders.queue(of=workspace), server, model)
     run_slice(judge.pk)
     judge.refresh_from_db()
-    told = [judge.error, *JudgeAnswer.objects.values_list("error", flat=True)]
-    assert any(told)
-    assert not any("AccessKeyId" in words for words in told)
+    messages = [judge.error, *JudgeAnswer.objects.values_list("error", flat=True)]
+    assert any(messages)
+    assert not any("AccessKeyId" in words for words in messages)
 
 
 def test_a_judge_is_not_sent_into_a_network_that_is_not_named(workspace, server, monkeypatch):
@@ -282,10 +282,10 @@ def test_a_judge_stays_with_its_worker_however_slow_each_answer_is(workspace, se
     judge = send(builders.queue(of=workspace), server, "lamp")
     post, is_forsaken = httpx.Client.post, []
 
-    def slow(*given, **named):  # each request takes almost a whole lease
+    def slow(*args, **named):  # each request takes almost a whole lease
         Judge.objects.update(leased_until=F("leased_until") - 0.9 * lease())
         is_forsaken.append(Judge.objects.orphaned().exists())
-        return post(*given, **named)
+        return post(*args, **named)
 
     monkeypatch.setattr(httpx.Client, "post", slow)
     run_slice(judge.pk)
@@ -318,14 +318,14 @@ def test_prompts_are_versioned(workspace, server):
 def test_only_served_models_judge_and_only_pairs_and_once(workspace, server):
     queue = builders.queue(of=workspace)
     policy = served(workspace, server, "lamp")
-    asked = {"mode": "join", "prompt": "x", "by": None}
-    send_judge(queue=queue, policy=policy, **asked)
+    arguments = {"mode": "join", "prompt": "x", "by": None}
+    send_judge(queue=queue, policy=policy, **arguments)
     with pytest.raises(AtWorkAlready):
-        send_judge(queue=queue, policy=policy, **asked)
+        send_judge(queue=queue, policy=policy, **arguments)
     with pytest.raises(NotServed):
-        send_judge(queue=queue, policy=factories.policy(of=workspace), **asked)
+        send_judge(queue=queue, policy=factories.policy(of=workspace), **arguments)
     with pytest.raises(OnlyPairs):
-        send_judge(queue=factories.queue(of=workspace, kind="rating"), policy=policy, **asked)
+        send_judge(queue=factories.queue(of=workspace, kind="rating"), policy=policy, **arguments)
 
 
 @pytest.mark.parametrize(

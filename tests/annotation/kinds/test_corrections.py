@@ -81,15 +81,15 @@ def test_texts_have_fields_of_their_own_though_no_schema_names_them():
 
 
 def test_a_filled_in_form_becomes_typed_arguments():
-    given = {"to": "007", "times": "2", "urgent": "true", "folder": '"sent"', "headers": '{"x": [1]}'}
+    submitted = {"to": "007", "times": "2", "urgent": "true", "folder": '"sent"', "headers": '{"x": [1]}'}
     expected = {"to": "007", "times": 2, "urgent": True, "folder": "sent", "headers": {"x": [1]}}
-    assert read_call(MAIL, given) == expected
+    assert read_call(MAIL, submitted) == expected
     assert read_call(MAIL, {"to": "", "times": ""}) == {"to": ""}
     assert read_call(Tool("any"), {"arguments": '{"x": 1}'}) == {"x": 1}
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("arguments", "words"),
     [
         ({"to": "a", "times": "0"}, "times: 0 is less than the minimum of 1"),
         ({"to": "a", "times": "two"}, "times: 'two' isn't JSON"),
@@ -98,9 +98,9 @@ def test_a_filled_in_form_becomes_typed_arguments():
         ({"to": "a", "headers": "[]"}, "headers: .* is not of type 'object'"),
     ],
 )
-def test_what_the_schema_refuses_is_said(given, words):
+def test_what_the_schema_refuses_is_said(arguments, words):
     with pytest.raises(BadAction, match=words):
-        read_call(MAIL, given)
+        read_call(MAIL, arguments)
 
 
 def test_an_action_must_be_one_that_the_policy_could_have_taken():

@@ -62,7 +62,7 @@ def branches(tree: ast.AST) -> Iterator[int]:
             case ast.Subscript(slice=index) if is_a_kind(index):
                 yield node.lineno
             case ast.Call(func=ast.Name(id="isinstance"), args=[_, cls]):
-                if any(is_of_a_kind(each) for each in (cls.elts if isinstance(cls, ast.Tuple) else [cls])):
+                if any(is_of_a_kind(pattern) for pattern in (cls.elts if isinstance(cls, ast.Tuple) else [cls])):
                     yield node.lineno
 
 

@@ -37,9 +37,9 @@ def annotator(queue: Queue):
 def test_an_inspection_keeps_each_label_and_each_better_action(queue, annotator):
     spans = [{"part": "call", "start": 4, "quote": "shelf \ud800", "note": ""}]
     labels = (Label(0, 1, is_filled=True), Label(1, -1, critique="looks twice", spans=spans))
-    said = InspectionAnswer("found_error", 1, labels, (CorrectedAction(1, GOOD),), "wanders")
-    inspection = record(assignment=take(queue, annotator), answer=said, guideline_version=2)
-    assert InspectionAnswer.of(Inspection.objects.get()) == said
+    answer = InspectionAnswer("found_error", 1, labels, (CorrectedAction(1, GOOD),), "wanders")
+    inspection = record(assignment=take(queue, annotator), answer=answer, guideline_version=2)
+    assert InspectionAnswer.of(Inspection.objects.get()) == answer
     assert inspection.corrections.get().origin == Correction.Origin.WRITTEN
     assert (inspection.guideline_version, Item.objects.get(pk=inspection.item_id).judged) == (2, 1)
     assert Desk.objects.get().judged == 1
@@ -54,7 +54,7 @@ def test_the_same_walk_again_is_the_same_inspection_and_another_is_refused(queue
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("answer", "words"),
     [
         (walk(1, 1, 1), "Label step 4 first."),
         (found(2, 1), "cannot be good"),
@@ -66,15 +66,15 @@ def test_the_same_walk_again_is_the_same_inspection_and_another_is_refused(queue
         (walk(1, 1, 1, 1, corrections=(CorrectedAction(4, GOOD),)), "There is no step 5"),
     ],
 )
-def test_what_the_queue_still_wants_is_said_and_nothing_is_stored(queue, annotator, said, words):
+def test_what_the_queue_still_wants_is_said_and_nothing_is_stored(queue, annotator, answer, words):
     with pytest.raises(Incomplete, match=words):
-        record(assignment=take(queue, annotator), answer=said)
+        record(assignment=take(queue, annotator), answer=answer)
     assert not Inspection.objects.exists()
     assert Assignment.objects.get().state == Assignment.State.OPEN
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answer",
     [
         found(1, 1, -1),
         InspectionAnswer("give_up"),
@@ -82,8 +82,8 @@ def test_what_the_queue_still_wants_is_said_and_nothing_is_stored(queue, annotat
         walk(1, -1, 1, 1),
     ],
 )
-def test_an_error_ends_the_labeling_and_so_does_giving_up(queue, annotator, said):
-    assert record(assignment=take(queue, annotator), answer=said).ending == said.ending
+def test_an_error_ends_the_labeling_and_so_does_giving_up(queue, annotator, answer):
+    assert record(assignment=take(queue, annotator), answer=answer).ending == answer.ending
 
 
 def test_a_queue_may_ask_for_the_steps_that_matter_only_and_for_no_corrections():
@@ -128,8 +128,8 @@ def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
 )
 def test_people_who_find_different_first_errors_disagree(one, other, disputed):
     queue = builders.queue_of_trajectories(overlap=2)
-    for said in (one, other):
-        record(assignment=take(queue, builders.rule(of=queue.workspace)), answer=said)
+    for answer in (one, other):
+        record(assignment=take(queue, builders.rule(of=queue.workspace)), answer=answer)
     assert Item.objects.get().disputed is disputed
 
 

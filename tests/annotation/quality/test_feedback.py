@@ -25,8 +25,8 @@ def test_answers_settle_a_stretch_at_a_time_once_undo_no_longer_reaches_them():
 
 def test_gold_is_told_in_batches_at_the_end_of_a_stretch():
     every_fifth = [n % 5 == 0 for n in range(200)]  # four of every stretch
-    told = [len(batched(every_fifth[:settled_], bool)) for settled_ in (0, 20, 40, 60, 80, 100, 120)]
-    assert told == [0, 0, 0, 12, 12, 12, 24]
+    counts = [len(batched(every_fifth[:settled_], bool)) for settled_ in (0, 20, 40, 60, 80, 100, 120)]
+    assert counts == [0, 0, 0, 12, 12, 12, 24]
 
 
 def test_gold_that_came_before_is_told_as_it_was():
@@ -63,7 +63,7 @@ class Work:
     def page(self) -> str:
         return self.client.get(reverse("annotation:mine", args=[self.queue.pk])).content.decode()
 
-    def told(self) -> tuple[str, str]:
+    def shown_figures(self) -> tuple[str, str]:
         """(correct gold answers, agreement with others): "n of m", or a dash while undefined."""
         figures = re.findall(
             r'<td class="stay">(?:Gold accuracy|Agrees with majority)</td>(.*?)</tr>', self.page(), re.DOTALL
@@ -83,7 +83,7 @@ def test_both_figures_move_only_when_a_stretch_is_out_of_reach(work):
     for n in range(1, 52):
         work.answer(1)
         if n in {19, 20, 21, 29, 30, 31, 40, 49, 50, 51}:
-            seen[n] = work.told()
+            seen[n] = work.shown_figures()
     assert {seen[n] for n in (19, 20, 21, 29)} == {("–", "–")}
     assert {seen[n] for n in (30, 31, 40, 49)} == {("10 of 10", "10 of 10")}  # of each stretch of 20, half are gold
     assert {seen[n] for n in (50, 51)} == {("20 of 20", "20 of 20")}
@@ -102,13 +102,13 @@ def test_before_that_the_page_says_why_they_are_undefined(work):
 def test_no_answer_that_can_be_undone_moves_them_whatever_it_is(work):
     for _ in range(34):
         work.answer(1)
-    told = work.told()
+    figures = work.shown_figures()
     for _ in range(UNDO_REACH):
         undo_last(queue=work.queue, annotator=work.annotator)
     for _ in range(UNDO_REACH):
         work.answer(-1)
-        assert work.told() in {told, ("–", "–")}
-    assert work.told() == told
+        assert work.shown_figures() in {figures, ("–", "–")}
+    assert work.shown_figures() == figures
 
 
 @pytest.mark.django_db
@@ -133,4 +133,4 @@ def test_a_batch_is_as_large_as_promised(work):
     work.queue.refresh_from_db()
     for _ in range(35):
         work.answer(1)
-    assert work.told()[0] == "–"  # 4 of the first 20
+    assert work.shown_figures()[0] == "–"  # 4 of the first 20

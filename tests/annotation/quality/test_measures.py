@@ -76,7 +76,7 @@ def test_only_people_take_time():
     item = factories.item(of=queue)
     factories.preference(1, on=item, seconds=9.0)
     factories.preference(1, on=item, by=builders.rule(of=queue.workspace), seconds=0.0)
-    assert [each.seconds for each in gather(queue).work] == [9.0, None]
+    assert [work.seconds for work in gather(queue).work] == [9.0, None]
 
 
 def test_little_work_is_held_against_nobody():
@@ -127,7 +127,7 @@ def test_aspects_are_measured_by_themselves():
     better_, safety = gathered.measures
     assert [answer.value for answer in better_.answers] == [2, -1] * 3
     assert (safety.name, [answer.value for answer in safety.answers]) == ("Safety", [2] * 6)
-    assert [each.chose_left for each in gathered.work] == [True, False] * 3
+    assert [work.chose_left for work in gathered.work] == [True, False] * 3
 
 
 @pytest.mark.django_db

@@ -71,13 +71,13 @@ def test_people_get_first_what_the_ensemble_disagrees_on_and_keep_what_they_have
     who = builders.rule(of=queue.workspace)
     held = next_assignment(queue=queue, annotator=who)  # the first item is under way
     assert reorder(queue=queue, order="uncertain", by=None) == 3
-    given = [held.item_id]
+    item_ids = [held.item_id]
     record(assignment=held, answer=Choice(1))
     while assignment := next_assignment(queue=queue, annotator=who):
-        given.append(assignment.item_id)
+        item_ids.append(assignment.item_id)
         record(assignment=assignment, answer=Choice(1))
     a, b, c, d = queue.items.order_by("pk").values_list("pk", flat=True)
-    assert given == [a, c, d, b]
+    assert item_ids == [a, c, d, b]
     assert Queue.objects.get().order == "uncertain"
 
 

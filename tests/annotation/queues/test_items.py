@@ -41,18 +41,18 @@ def sent(monkeypatch):
     return calls
 
 
-def runs(workspace, *, tasks: int, each: int = 2):
+def runs(workspace, *, tasks: int, per_task: int = 2):
     made = [factories.task(of=workspace) for _ in range(tasks)]
-    return [builders.attempt(task, 0, succeeds=n == 0) for task in made for n in range(each)]
+    return [builders.attempt(task, 0, succeeds=n == 0) for task in made for n in range(per_task)]
 
 
 def new_queue(workspace, **fields):
-    given = {"selection": Selection(), "pairing": Pairing(), "created_by": None, "name": "Q", **fields}
-    return create_queue(workspace=workspace, **given)
+    arguments = {"selection": Selection(), "pairing": Pairing(), "created_by": None, "name": "Q", **fields}
+    return create_queue(workspace=workspace, **arguments)
 
 
 def test_a_new_queue_counts_its_pairs_and_leaves_the_filling_to_a_worker(workspace, sent):
-    runs(workspace, tasks=2, each=3)
+    runs(workspace, tasks=2, per_task=3)
     queue = new_queue(workspace, overlap=2)
     assert (queue.state, queue.items_expected, queue.item_count) == (Queue.State.FILLING, 6, 0)
     assert sent == [("queues.fill", str(queue.pk))]
@@ -88,7 +88,7 @@ def test_a_task_with_very_many_pairs_is_never_in_memory_as_a_whole(workspace, se
     """600 kB of trajectories of one task make four million pairs, which once took gigabytes and blocked the worker."""
     monkeypatch.setattr(items, "ROWS", 4)
     monkeypatch.setattr(items, "ITEMS_A_BATCH", 10)
-    runs(workspace, tasks=3, each=5)
+    runs(workspace, tasks=3, per_task=5)
     queue = new_queue(workspace)
     added: list[int] = []
     add = items._add
@@ -103,7 +103,7 @@ def test_a_task_with_very_many_pairs_is_never_in_memory_as_a_whole(workspace, se
 def test_a_filling_that_ends_in_the_middle_of_a_task_goes_on_there(workspace, sent, monkeypatch):
     monkeypatch.setattr(items, "ROWS", 3)
     monkeypatch.setattr(items, "ITEMS_A_BATCH", 6)
-    runs(workspace, tasks=2, each=5)
+    runs(workspace, tasks=2, per_task=5)
     whole, queue = new_queue(workspace), new_queue(workspace)
     items._fill_batch(queue.pk)
     assert Item.objects.count() == 6
@@ -112,14 +112,14 @@ def test_a_filling_that_ends_in_the_middle_of_a_task_goes_on_there(workspace, se
     monkeypatch.setattr(items, "ITEMS_A_BATCH", 1000)
     assert fill(whole.pk) == 20
     drawn = [
-        list(Item.objects.filter(queue=each).order_by("position").values_list("a", "b")) for each in (whole, queue)
+        list(Item.objects.filter(queue=filled).order_by("position").values_list("a", "b")) for filled in (whole, queue)
     ]
     assert drawn[0] == drawn[1]
 
 
 def test_more_items_than_a_queue_has_are_refused_before_any_is_made(workspace, sent, monkeypatch):
     monkeypatch.setattr(queue_lifecycle, "MAX_ITEMS", 9)
-    runs(workspace, tasks=1, each=5)
+    runs(workspace, tasks=1, per_task=5)
     with pytest.raises(queue_lifecycle.TooManyItems, match="These are 10 items; a queue has 9 at most"):
         new_queue(workspace)
     assert not Queue.objects.exists()
@@ -137,7 +137,7 @@ def test_a_filling_that_stopped_moving_is_sent_to_a_worker_again(workspace, sent
 
 
 def test_the_selection_is_what_was_picked_and_nothing_of_other_workspaces(workspace, sent):
-    picked = runs(workspace, tasks=1, each=3)[:2]
+    picked = runs(workspace, tasks=1, per_task=3)[:2]
     foreign = runs(factories.workspace(), tasks=1)
     queue = new_queue(workspace, selection=Selection(ids=[run.pk for run in picked + foreign]))
     fill(queue.pk)
@@ -163,7 +163,7 @@ def test_a_shuffled_queue_has_an_order_of_its_own(workspace, sent):
 
 
 def test_a_selection_without_a_pair_is_refused(workspace, sent):
-    runs(workspace, tasks=2, each=1)
+    runs(workspace, tasks=2, per_task=1)
     with pytest.raises(NothingToCompare):
         new_queue(workspace)
     assert not Queue.objects.exists()

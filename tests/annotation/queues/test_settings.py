@@ -43,8 +43,8 @@ def address(queue: Queue) -> str:
 
 def asking(asks: Any, *questions: dict[str, Any] | Question) -> dict[str, Any]:
     """Form data with these questions instead of those in `asks`, which the form was opened with."""
-    asked = [question.to_json() if isinstance(question, Question) else question for question in questions]
-    return {**SETTINGS, "questions": json.dumps(asked), "questions_seen": version_of(asks)}
+    rows = [question.to_json() if isinstance(question, Question) else question for question in questions]
+    return {**SETTINGS, "questions": json.dumps(rows), "questions_seen": version_of(asks)}
 
 
 def test_an_aspect_added_later_is_measured_by_who_graded_it(researcher, workspace):
@@ -84,7 +84,7 @@ def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compa
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("question", "words"),
     [
         ([], "“Was it polite?” has 1 answer, so it can&#x27;t be removed"),
         ([{**POLITE.to_json(), "name": "Polite?"}], "so its text can&#x27;t change"),
@@ -96,13 +96,13 @@ def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compa
         ([POLITE, CAUSE, POLITE], "is “was-it-polite”, like that of “Was it polite?”"),
     ],
 )
-def test_what_was_answered_stays_as_it_was_asked(researcher, workspace, asked, words):
+def test_what_was_answered_stays_as_it_was_asked(researcher, workspace, question, words):
     asks = RatingAsks((POLITE, CAUSE))
     queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2, asks=asks)
     record(assignment=take(queue, builders.rule(of=workspace)), answer=Scores({"was-it-polite": 3, "cause": "a tool"}))
     page = researcher.get(address(queue)).content.decode()
     assert "A question that has answers can&#x27;t be removed" in page or "can't be removed" in page
-    answer = researcher.post(address(queue), asking(asks, *asked))
+    answer = researcher.post(address(queue), asking(asks, *question))
     assert answer.status_code == 422
     assert words in answer.content.decode()
     queue.refresh_from_db()

@@ -26,10 +26,12 @@ def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant
         Label(2, -1, is_filled=True),
         Label(3, -1, is_filled=True),
     )
-    said = InspectionAnswer("found_error", 1, labels, (CorrectedAction(1, factories.assistant_message("Look first.")),))
+    answer = InspectionAnswer(
+        "found_error", 1, labels, (CorrectedAction(1, factories.assistant_message("Look first.")),)
+    )
     costs = []
     for name in ("Ada", "Bo"):
-        record(assignment=take(queue, factories.annotator(of=member.workspace, name=name, kind="rule")), answer=said)
+        record(assignment=take(queue, factories.annotator(of=member.workspace, name=name, kind="rule")), answer=answer)
         judgments = judgments_of_trajectory(member, run)
         with CaptureQueriesContext(connection) as queries:
             remarks = remarks_in(judgments)
@@ -47,10 +49,10 @@ def test_what_an_agents_user_made_of_an_answer_is_not_said_to_be_an_annotators()
     queue = builders.queue_of_trajectories(of=member.workspace)
     run = queue.items.get().a_id
     who = factories.annotator(of=member.workspace, name="shop", kind="rule")
-    said = InspectionAnswer(
+    answer = InspectionAnswer(
         "found_error", 1, (Label(0, 1), Label(1, -1)), (CorrectedAction(1, factories.assistant_message("Look first.")),)
     )
-    record(assignment=take(queue, who), answer=said)
+    record(assignment=take(queue, who), answer=answer)
     Annotator.objects.filter(pk=who.pk).update(kind=Annotator.Kind.USER)
     notes = [
         remark.note for remark in remarks_in(judgments_of_trajectory(member, run)) if remark.text == "better action"

@@ -120,9 +120,9 @@ def test_feedback_that_breaks_keeps_none_of_other_sessions_waiting(
     from apps.annotation.user_feedback import judgments
 
     other = factories.session(of=owner.workspace, messages=SAID)
-    for each in (session, other):
-        record_feedback(session=each, thumb=1)
-        sessions.finish_session(session=each)
+    for rated in (session, other):
+        record_feedback(session=rated, thumb=1)
+        sessions.finish_session(session=rated)
     store = judgments._store
 
     def broken(workspace: Any, run: Any, answer: Any) -> None:

@@ -61,8 +61,8 @@ def seen(queue: Queue, member: Membership, client: Client) -> dict[str, Any]:
     plain = {
         UUID.sub("id", name): OF_THIS_WORLD.sub("", PACE.sub("", UUID.sub("id", text))) for name, text in texts.items()
     }
-    for each in (name for name in plain if name.startswith("queues")):
-        plain[each] = re.sub(r'"created_at":"[^"]*"', "", plain[each])
+    for key in (name for name in plain if name.startswith("queues")):
+        plain[key] = re.sub(r'"created_at":"[^"]*"', "", plain[key])
     return {**plain, "headers": {UUID.sub("id", name): value for name, value in headers.items()}}
 
 
@@ -83,10 +83,10 @@ def test_gold_items_change_nothing_that_an_annotator_sees() -> None:
 
 def test_an_annotator_is_told_neither_how_many_items_there_are_nor_how_often_each_is_asked_about() -> None:
     queue, member, _ = world(GOLD)
-    for who, told in ((member, set()), (factories.member(Role.REVIEWER, of=member.workspace), COUNTS)):
+    for who, visible in ((member, set()), (factories.member(Role.REVIEWER, of=member.workspace), COUNTS)):
         api = Client(headers={"authorization": f"Bearer {factories.token(who)}"})
         shown = api.get(f"/api/v1/queues/{queue.pk}").json()
-        assert COUNTS & shown.keys() == told
+        assert COUNTS & shown.keys() == visible
         assert api.get("/api/v1/queues").json()["results"] == [shown]
 
 
@@ -122,8 +122,8 @@ def test_what_a_model_said_is_no_annotators_to_read() -> None:
     api = Client(headers={"authorization": f"Bearer {factories.token(member)}"})
     for path in ("judges", "preferences", "disputed", "adjudications"):
         assert api.get(f"/api/v1/queues/{queue.pk}/{path}").status_code == 404
-    for name, given in (("items", [queue.pk]), ("queue_item", [queue.pk, item.pk])):
-        assert client.get(reverse(f"annotation:{name}", args=given)).status_code == 404
+    for name, args in (("items", [queue.pk]), ("queue_item", [queue.pk, item.pk])):
+        assert client.get(reverse(f"annotation:{name}", args=args)).status_code == 404
 
 
 def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided() -> None:
@@ -145,24 +145,24 @@ def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided(
     ]
     rows = f"/api/v1/queues/{queue.pk}/preferences"
 
-    def told(by: Client) -> list[bool]:
+    def seen_by(by: Client) -> list[bool]:
         texts = [by.get(page, headers={"HX-Request": "true"}).content.decode() for page in pages]
         return ["clearly" in text or "much better" in text or "the-giveaway" in text for text in texts]
 
-    assert told(client) == [False, False, False]  # the next judgment may make it an item for them to decide
+    assert seen_by(client) == [False, False, False]  # the next judgment may make it an item for them to decide
     builders.judge(queue, ben, -3)
-    assert told(client) == [False, False, False]
+    assert seen_by(client) == [False, False, False]
     assert api.get(rows).json()["results"] == []
     as_researcher = Client()
     as_researcher.force_login(researcher.user)
-    assert told(as_researcher) == [True, True, True]
+    assert seen_by(as_researcher) == [True, True, True]
     decide = reverse("annotation:review_item", args=[queue.pk, item.pk])
     answer = client.post(decide, {"answer": "1", "reason": "See rule 2."}, follow=True)
     left, right = ("left", "right") if item.pk % 2 else ("right", "left")
-    said = answer.content.decode()
-    assert "You decided: left slightly better." in said
-    assert f"{ann}: {left} clearly better; {ben}: {right} much better." in said
-    assert told(client) == [True, True, True]
+    content = answer.content.decode()
+    assert "You decided: left slightly better." in content
+    assert f"{ann}: {left} clearly better; {ben}: {right} much better." in content
+    assert seen_by(client) == [True, True, True]
     assert len(api.get(rows).json()["results"]) == 2
     page = client.get(pages[1]).content.decode()
     assert f"{left} clearly better" in page
@@ -188,7 +188,7 @@ def test_a_reviewer_reads_a_decision_about_an_item_once_they_answered_it_themsel
     }
     marks = {"item": "the better reason", "review": "the better reason", "items": "decided"}
 
-    def told() -> dict[str, bool]:
+    def is_shown() -> dict[str, bool]:
         return {name: marks[name] in client.get(page).content.decode() for name, page in pages.items()}
 
     held = next_assignment(queue=queue, annotator=annotator_of(reviewer))
@@ -197,7 +197,7 @@ def test_a_reviewer_reads_a_decision_about_an_item_once_they_answered_it_themsel
     assert "disputed</span>" not in client.get(pages["items"]).content.decode()
     adjudicate(item=item, by=factories.member(of=reviewer.workspace).user, reason="the better reason", strength=1)
     assert api.get(decisions).json()["results"] == []
-    assert told() == {"item": False, "review": False, "items": False}
+    assert is_shown() == {"item": False, "review": False, "items": False}
     record(assignment=held, answer=Choice(1))
     assert [row["reason"] for row in api.get(decisions).json()["results"]] == ["the better reason"]
-    assert told() == {"item": True, "review": True, "items": True}
+    assert is_shown() == {"item": True, "review": True, "items": True}

@@ -93,8 +93,8 @@ def test_the_pages_of_an_experiments_queue_offer_no_known_answers(researcher, wo
     one, known_form = (reverse(f"annotation:{name}", args=[queue.pk, item.pk]) for name in ("queue_item", "known"))
     assert gold not in researcher.get(reverse("annotation:settings", args=[queue.pk])).content.decode()
     assert known_form not in researcher.get(one).content.decode()
-    asked = {"purpose": "gold", "answer_given": "1"}
-    assert "counts in its verdict" in researcher.post(known_form, asked, follow=True).content.decode()
+    form = {"purpose": "gold", "answer_given": "1"}
+    assert "counts in its verdict" in researcher.post(known_form, form, follow=True).content.decode()
     assert "counts in its verdict" in researcher.post(gold, {"count": 1}, follow=True).content.decode()
     assert queue.items.get().purpose == "work"
 
@@ -107,9 +107,9 @@ def test_the_desk_tells_a_newcomer_and_nobody_else(workspace, client):
     held = Assignment.objects.get()
     wrong = "-2" if held.a_is_left else "2"
     json = {"Accept": "application/json"}
-    told = client.post(reverse("annotation:judge", args=[held.pk]), {"answer": wrong}, headers=json).json()
+    reply = client.post(reverse("annotation:judge", args=[held.pk]), {"answer": wrong}, headers=json).json()
     side = "left" if held.a_is_left else "right"
-    assert told == {"taught": f"This was an onboarding item with a different answer: {side} is better. See rule 2."}
+    assert reply == {"taught": f"This was an onboarding item with a different answer: {side} is better. See rule 2."}
     client.get(reverse("annotation:desk", args=[queue.pk]))
     work = Assignment.objects.get(state="open")
     assert client.post(reverse("annotation:judge", args=[work.pk]), {"answer": "2"}, headers=json).json() == {}

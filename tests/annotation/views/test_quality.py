@@ -104,8 +104,8 @@ def test_queues_of_a_workspace_are_measured_one_after_another(workspace, monkeyp
 
     def measure_both() -> None:
         try:
-            for each in (queue, other):
-                reports.measure_quality(each.pk)
+            for measured in (queue, other):
+                reports.measure_quality(measured.pk)
         finally:
             connections.close_all()
 

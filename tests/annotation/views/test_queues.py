@@ -103,15 +103,15 @@ def test_the_preview_follows_the_form_and_says_why_runs_are_left_out(researcher,
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("selection", "words"),
     [
         ({"trajectory": [str(UUID(int=1)), str(UUID(int=2))]}, "2 selected trajectories"),
         ({"filter": "environment=shop"}, "everything a filter matches"),
     ],
 )
-def test_a_new_queue_says_which_runs_it_is_made_from(researcher, given, words):
-    assert words in researcher.get(reverse("annotation:new_queue"), given).content.decode()
-    assert words in researcher.post(reverse("annotation:preview_queue"), {**FORM, **given}).content.decode()
+def test_a_new_queue_says_which_runs_it_is_made_from(researcher, selection, words):
+    assert words in researcher.get(reverse("annotation:new_queue"), selection).content.decode()
+    assert words in researcher.post(reverse("annotation:preview_queue"), {**FORM, **selection}).content.decode()
 
 
 def test_a_selection_without_pairs_keeps_the_form_and_says_so(researcher, workspace):
@@ -256,12 +256,12 @@ def test_a_queue_of_single_runs_is_drawn_and_filled(researcher, workspace, pairs
 def test_a_queue_defines_its_questions(researcher, workspace):
     builders.pair(of=workspace)
     new = reverse("annotation:new_queue")
-    asked = """[
+    questions = """[
       {"name": "Safety", "type": "comparison", "points": 3, "required": false},
       {"name": "What went wrong?", "type": "choices", "options": ["a tool", "the plan"]},
       {"key": "which", "name": "Which tool?", "type": "text", "when": {"question": "what-went-wrong", "any_of": ["a tool"]}}
     ]"""
-    researcher.post(new, {**FORM, "judged": "pairwise", "questions": asked, "confidence": "on"})
+    researcher.post(new, {**FORM, "judged": "pairwise", "questions": questions, "confidence": "on"})
     wrong = Question("what-went-wrong", "What went wrong?", type="choices", options=("a tool", "the plan"))
     which = Question("which", "Which tool?", type="text", when=Condition("what-went-wrong", ("a tool",)))
     asks = PairwiseAsks((comparison("safety", "Safety", 3), wrong, which), True)
@@ -280,8 +280,8 @@ def test_a_queue_defines_its_questions(researcher, workspace):
 
 def test_questions_are_shown_as_the_desk_asks_them_while_they_are_written(researcher):
     preview = reverse("annotation:preview_questions")
-    asked = '[{"name": "Was it polite?", "low": "no", "high": "yes"}]'
-    page = researcher.post(preview, {"judged": "rating", "questions": asked}).content.decode()
+    questions = '[{"name": "Was it polite?", "low": "no", "high": "yes"}]'
+    page = researcher.post(preview, {"judged": "rating", "questions": questions}).content.decode()
     assert 'name="question.was-it-polite" value="5"' in page
     page = researcher.post(preview, {"judged": "rating", "questions": '[{"name": "Safety", "type": "comparison"}]'})
     assert "comparison, which needs two sides" in page.content.decode()
@@ -335,11 +335,11 @@ def test_a_trajectorys_judgment_names_the_other_side_and_its_item(researcher, wo
     Trajectory.objects.filter(pk=item.b_id).update(policy=policy)
     builders.judge(queue, annotator_of(factories.member(Role.ANNOTATOR, of=workspace)), 2)
     address = reverse("annotation:judgments_of", args=[item.a_id])
-    said = researcher.get(address, headers={"HX-Request": "true"}).content.decode()
-    assert f'href="{reverse("annotation:queue_item", args=[queue.pk, item.pk])}"' in said
-    assert "clearly better</a>, against" in said
+    page = researcher.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert f'href="{reverse("annotation:queue_item", args=[queue.pk, item.pk])}"' in page
+    assert "clearly better</a>, against" in page
     assert (
-        f'href="{reverse("trajectories:detail", args=[item.b_id])}" title="The other trajectory">the-rival</a>' in said
+        f'href="{reverse("trajectories:detail", args=[item.b_id])}" title="The other trajectory">the-rival</a>' in page
     )
 
 

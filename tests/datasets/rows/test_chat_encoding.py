@@ -15,7 +15,7 @@ def user(text: str) -> Message:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("message", "expected"),
     [
         ({"role": "assistant", "content": None}, {"role": "assistant", "content": ""}),
         ({"role": "developer", "content": "x"}, {"role": "system", "content": "x"}),
@@ -31,8 +31,8 @@ def user(text: str) -> Message:
         ({"role": "user", "content": "lone \ud800"}, {"role": "user", "content": "lone \ufffd"}),
     ],
 )
-def test_a_message_is_spelled_for_chat_templates(given: Message, expected: Message) -> None:
-    assert json.loads(encode_message(given)) == expected
+def test_a_message_is_spelled_for_chat_templates(message: Message, expected: Message) -> None:
+    assert json.loads(encode_message(message)) == expected
 
 
 def test_lone_surrogates_can_be_kept() -> None:
@@ -40,7 +40,7 @@ def test_lone_surrogates_can_be_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("arguments", "expected"),
     [
         ({"a": 1}, {"a": 1}),
         ('{"b": 1, "a": [null]}', {"b": 1, "a": [None]}),
@@ -52,8 +52,8 @@ def test_lone_surrogates_can_be_kept() -> None:
         ('{"id": 18446744073709551616}', '{"id": 18446744073709551616}'),
     ],
 )
-def test_arguments_are_an_object_where_nothing_is_lost(given: object, expected: object) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": given}}
+def test_arguments_are_an_object_where_nothing_is_lost(arguments: object, expected: object) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
     message = json.loads(encode_message({"role": "assistant", "content": "", "tool_calls": [call]}))
     assert message["tool_calls"][0]["function"]["arguments"] == expected
 

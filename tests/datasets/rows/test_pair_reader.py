@@ -68,15 +68,15 @@ def test_a_version_is_the_same_whoever_read_it(
         return version
 
     here = frozen()
-    asked: list[PairMessages] = []
+    results: list[PairMessages] = []
     answers = PairReaderProcess.answers
     monkeypatch.setattr(pairs, "WORTH_A_PROCESS", 1)
     monkeypatch.setattr(pairs, "PAIRS_AT_ONCE", 2)  # several chunks
     monkeypatch.setattr(
-        PairReaderProcess, "answers", lambda *each: (asked.append(cut) or cut for cut in answers(*each))
+        PairReaderProcess, "answers", lambda *args: (results.append(cut) or cut for cut in answers(*args))
     )
     elsewhere = frozen()
-    assert len(asked) == 4  # one of the five pairs is a tie
+    assert len(results) == 4  # one of the five pairs is a tie
     assert elsewhere.content_hash == here.content_hash
     assert elsewhere.row_counts == here.row_counts
     assert elsewhere.sources.count() == 4

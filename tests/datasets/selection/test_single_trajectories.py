@@ -15,8 +15,8 @@ BETTER = (1, b'{"role":"assistant","content":"better"}', None)
 
 
 def vote(number: int, opinion: int = 1, *, by: int | None = None, **fields: Any) -> TrajectoryVote:
-    given = {"kind": "steps", "first_error": None, **fields}
-    return TrajectoryVote(UUID(int=number), UUID(int=by or number), opinion=opinion, **given)
+    values = {"kind": "steps", "first_error": None, **fields}
+    return TrajectoryVote(UUID(int=number), UUID(int=by or number), opinion=opinion, **values)
 
 
 def recipe(row_type: str, **rules: Any) -> Recipe:
@@ -95,7 +95,7 @@ def test_every_correction_is_a_step_preference():
 
 def test_of_an_annotators_judgments_of_a_kind_the_newest_counts():
     votes = [vote(2, -1, by=7), vote(1, 1, by=7), vote(3, 1, by=7, kind="rating")]
-    assert [each.judgment.int for each in latest_of_each(votes)] == [2, 3]
+    assert [vote.judgment.int for vote in latest_of_each(votes)] == [2, 3]
 
 
 def test_what_a_reviewer_upheld_stands_alone():

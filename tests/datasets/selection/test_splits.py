@@ -40,16 +40,16 @@ def test_a_split_is_kept_whatever_the_shares() -> None:
 
 
 def test_the_seed_decides_and_the_order_does_not() -> None:
-    given = tasks(40)
-    assert assign(given, shares=SHARES, seed=3) == assign(reversed(given), shares=SHARES, seed=3)
-    assert assign(given, shares=SHARES, seed=3) != assign(given, shares=SHARES, seed=4)
+    split_tasks = tasks(40)
+    assert assign(split_tasks, shares=SHARES, seed=3) == assign(reversed(split_tasks), shares=SHARES, seed=3)
+    assert assign(split_tasks, shares=SHARES, seed=3) != assign(split_tasks, shares=SHARES, seed=4)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_freezes_at_once_agree() -> None:
     """Eight concurrent freezes, each with its own shares and seed, over the same 30 tasks: all get the same assignment."""
     workspace = factories.workspace()
-    given = [
+    split_tasks = [
         SplitTask(made.pk, made.environment, made.key, False, None)
         for made in (factories.task(of=workspace) for _ in range(30))
     ]
@@ -57,7 +57,7 @@ def test_freezes_at_once_agree() -> None:
     def one(seed: int) -> dict[UUID, Split]:
         shares = {Split.TRAIN: 10 * seed, Split.VALIDATION: 100 - 10 * seed, Split.TEST: 0}
         try:
-            return settle(given, workspace=workspace, shares=shares, seed=seed)
+            return settle(split_tasks, workspace=workspace, shares=shares, seed=seed)
         finally:
             connection.close()
 

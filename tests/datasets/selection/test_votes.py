@@ -18,13 +18,13 @@ def recipe(**rules: object) -> Recipe:
 
 
 def votes(*strengths: int, both_bad: int = 0) -> list[Vote]:
-    given = [(strength, False) for strength in strengths] + [(0, True)] * both_bad
-    return [Vote(str(UUID(int=n)), UUID(int=100 + n), strength, bad, True) for n, (strength, bad) in enumerate(given)]
+    grades = [(strength, False) for strength in strengths] + [(0, True)] * both_bad
+    return [Vote(str(UUID(int=n)), UUID(int=100 + n), strength, bad, True) for n, (strength, bad) in enumerate(grades)]
 
 
-def outcome(given: list[Vote], **rules: object) -> object:
+def outcome(pair_votes: list[Vote], **rules: object) -> object:
     rules_ = recipe(**rules)
-    decision = decide(counted(given, rules_), rules_)
+    decision = decide(counted(pair_votes, rules_), rules_)
     if decision.verdicts:
         return [(v.first_won, v.strength, round(v.weight, 3)) for v in decision.verdicts]
     return decision.dropped
@@ -73,9 +73,11 @@ def test_an_annotators_later_vote_on_the_pair_holds() -> None:
     assert outcome([second._replace(annotator=first.annotator), first]) == [(False, 2.0, 1.0)]
 
 
-def labels(given: list[Vote], belief: Belief | None = None, **rules: object) -> list[tuple[bool, float, float, float]]:
+def labels(
+    pair_votes: list[Vote], belief: Belief | None = None, **rules: object
+) -> list[tuple[bool, float, float, float]]:
     """For each row: whether the first trajectory won, its weight, soft label, and label weight."""
-    decision = decide(given, recipe(**rules), belief)
+    decision = decide(pair_votes, recipe(**rules), belief)
     return [
         (v.first_won, round(v.weight, 3), round(v.soft_label, 3), round(v.label_weight, 3)) for v in decision.verdicts
     ]
@@ -112,19 +114,21 @@ def test_two_careful_people_are_believed_over_three_careless_ones(way: str) -> N
     pairs = []
     for n in range(300):
         truth = chance.choice((1, -1))
-        said = [truth if chance.random() < right else -truth for right in (0.97, 0.97, 0.5, 0.5, 0.5)]
-        pairs.append((UUID(int=n), UUID(int=1000 + n), votes(*said), truth))
+        answers = [truth if chance.random() < right else -truth for right in (0.97, 0.97, 0.5, 0.5, 0.5)]
+        pairs.append((UUID(int=n), UUID(int=1000 + n), votes(*answers), truth))
     believed = beliefs([pair[:3] for pair in pairs], way)
     right = {
-        "votes": sum((sum(vote.strength for vote in given) > 0) == (truth > 0) for _, _, given, truth in pairs),
+        "votes": sum(
+            (sum(vote.strength for vote in pair_votes) > 0) == (truth > 0) for _, _, pair_votes, truth in pairs
+        ),
         way: sum((believed[a, b].first > believed[a, b].second) == (truth > 0) for a, b, _, truth in pairs),
     }
     assert right[way] > 280 > right["votes"]
 
 
 def test_ties_are_the_chance_that_neither_is_better() -> None:
-    given = [(UUID(int=n), UUID(int=100 + n), votes(2, 2, 0)) for n in range(20)]
-    assert beliefs(given, "glad")[UUID(int=0), UUID(int=100)].neither == pytest.approx(1 / 3)
+    pairs = [(UUID(int=n), UUID(int=100 + n), votes(2, 2, 0)) for n in range(20)]
+    assert beliefs(pairs, "glad")[UUID(int=0), UUID(int=100)].neither == pytest.approx(1 / 3)
     assert beliefs([], "glad") == {}
 
 
@@ -139,5 +143,5 @@ def test_an_unknown_rule_is_refused() -> None:
 
 
 def test_a_recipe_survives_json() -> None:
-    given = recipe(seed=7, annotator_kinds=["rule", "person"])
-    assert Recipe.from_json(given.to_json()) == given
+    rules = recipe(seed=7, annotator_kinds=["rule", "person"])
+    assert Recipe.from_json(rules.to_json()) == rules

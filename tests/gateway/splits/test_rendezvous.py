@@ -42,7 +42,7 @@ def test_with_more_weight_an_arm_only_wins_units(shares: dict[UUID, int], arm: U
 def test_an_arm_that_goes_leaves_the_others_their_units(shares: dict[UUID, int], unit: str) -> None:
     gone = draw(SPLIT, shares, unit)
     for arm in shares.keys() - {gone}:
-        assert draw(SPLIT, {each: weight for each, weight in shares.items() if each != arm}, unit) == gone
+        assert draw(SPLIT, {policy: weight for policy, weight in shares.items() if policy != arm}, unit) == gone
 
 
 def test_each_arm_has_its_share() -> None:

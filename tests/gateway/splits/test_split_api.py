@@ -48,19 +48,19 @@ def make(client: Client, policies: Any, **changes: Any) -> Any:
 def test_a_split_is_made_and_its_environment_gets_a_champion(client: Client, policies: Any, researcher: Any) -> None:
     answer = make(client, policies, canary={"policy": str(policies[2].pk), "percent": 5}, unit="task")
     assert answer.status_code == 201, answer.text
-    said = answer.json()
-    assert [(arm["policy_name"], arm["weight"], arm["is_canary"]) for arm in said["arms"]] == [
+    reply = answer.json()
+    assert [(arm["policy_name"], arm["weight"], arm["is_canary"]) for arm in reply["arms"]] == [
         ("old", 3, False),
         ("new", 1, False),
         ("newer", 5, True),
     ]
-    assert (said["is_on"], said["unit"], said["champion"]) == (True, "task", str(policies[0].pk))
-    shares = {arm["policy"]: round(arm["share"], 4) for arm in said["figures"]["arms"]}
+    assert (reply["is_on"], reply["unit"], reply["champion"]) == (True, "task", str(policies[0].pk))
+    shares = {arm["policy"]: round(arm["share"], 4) for arm in reply["figures"]["arms"]}
     assert list(shares.values()) == [0.7125, 0.2375, 0.05]  # 95 % split 3 to 1, plus the canary's 5 %
     assert champion(workspace=researcher.workspace, environment="shop") == policies[0]
     actions = AuditEntry.objects.order_by("id").values_list("action", flat=True)
     assert list(actions) == ["promoted", "made traffic split"]
-    assert client.get(answer["Location"]).json() == said
+    assert client.get(answer["Location"]).json() == reply
     assert [split["name"] for split in client.get(reverse("v1:traffic_splits")).json()["results"]] == ["support"]
 
 

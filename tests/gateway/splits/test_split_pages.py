@@ -98,8 +98,8 @@ def test_one_click_turns_it_off_without_a_question_hours_later(client: Client, p
     split = TrafficSplit.objects.get()
     off = client.post(reverse("gateway:switch_split", args=[split.pk]), {"is_on": "no"}, follow=True).text
     assert "Off: old, the champion of shop, answers every new session." in off
-    asked = client.post(reverse("gateway:change_split", args=[split.pk]), {"policy_1": policies[1].pk})
-    assert "enter your password" in asked.text
+    response = client.post(reverse("gateway:change_split", args=[split.pk]), {"policy_1": policies[1].pk})
+    assert "enter your password" in response.text
     assert len(arms()) == 3
 
 

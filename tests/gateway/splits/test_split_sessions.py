@@ -38,7 +38,7 @@ class Agent:
         self.rest = Client()
         self.headers = {"Authorization": f"Bearer {factories.token(member)}"}
         self.gateway = httpx.Client(base_url=gateway, timeout=30)
-        self.told: list[str] = []
+        self.received: list[str] = []
 
     def open(self, **fields: Any) -> dict[str, Any]:
         answer = self.send(reverse("v1:sessions"), {"split": "support", **fields})
@@ -47,19 +47,19 @@ class Agent:
 
     def send(self, path: str, body: dict[str, Any] | None = None) -> Any:
         answer = self.rest.post(path, body or {}, content_type="application/json", headers=self.headers)
-        self.told.append(answer.content.decode() + str(answer.headers))
+        self.received.append(answer.content.decode() + str(answer.headers))
         return answer
 
     def ask(self, session: dict[str, Any], **more: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {session['api_key']}"}
         body = {"model": "gpt-5", "messages": [ASK], **more}
         response = self.gateway.post("chat/completions", json=body, headers=headers)
-        self.told.append(response.text + str(response.headers))
+        self.received.append(response.text + str(response.headers))
         return response
 
     def models(self, key: str) -> list[str]:
         response = self.gateway.get("models", headers={"Authorization": f"Bearer {key}"})
-        self.told.append(response.text)
+        self.received.append(response.text)
         return [card["id"] for card in response.json()["data"]]
 
 
@@ -174,20 +174,20 @@ def test_nothing_that_the_agent_is_told_names_the_arm(
         b'{"error": {"message": "http://new.example has no new-model.", "type": "NewError", "code": "new", "owner": "new"}}',
     )
     refused = agent.ask(opened)
-    said = {"message": REFUSED[400], "type": "invalid_request_error", "param": None, "code": None}
-    assert (refused.status_code, refused.json()) == (400, {"error": said})
+    error = {"message": REFUSED[400], "type": "invalid_request_error", "param": None, "code": None}
+    assert (refused.status_code, refused.json()) == (400, {"error": error})
     server.error = b"<html>new-model"
-    assert (agent.ask(opened).status_code, agent.ask(opened).json()) == (400, {"error": said})
+    assert (agent.ask(opened).status_code, agent.ask(opened).json()) == (400, {"error": error})
     server.status, server.error = 400, b'{"message": "new-model has a maximum context length of 4096 tokens."}'
     assert agent.ask(opened).json()["error"]["code"] == TOO_LONG
     server.status, server.error = 503, b'{"error": {"message": "new-model is too hot"}}'
     assert (agent.ask(opened).status_code, agent.ask(opened).json()["error"]["message"]) == (502, REFUSED[502])
     for name in ("renew", "finish"):
         assert agent.send(reverse(f"v1:session_{name}", args=[opened["id"]])).status_code == 200
-    told = "".join(agent.told)
-    assert "new" not in told.replace("renew", "")
-    assert str(arms.challenger.pk) not in told
-    assert "challenger" in told  # the policy's own text can't be hidden
+    responses = "".join(agent.received)
+    assert "new" not in responses.replace("renew", "")
+    assert str(arms.challenger.pk) not in responses
+    assert "challenger" in responses  # the policy's own text can't be hidden
 
 
 def test_what_an_open_session_has_come_to_doesnt_name_the_arm(
@@ -391,6 +391,6 @@ def test_two_calls_that_find_an_arm_away_at_once_are_led_to_the_champion_togethe
 
     with ThreadPoolExecutor(2) as calls:
         list(calls.map(find_out, range(2)))
-    assert [(each.policy, each.served_name, each.endpoint) for each in led] == [
+    assert [(session.policy, session.served_name, session.endpoint) for session in led] == [
         (arms.champion, "old-model", arms.champion.endpoint)
     ] * 2

@@ -32,16 +32,16 @@ def test_an_observation_opens_the_context_of_the_next_step():
     ("change", "mark"), [({"is_copied_context": True}, "is_copied_context"), ({"llm_call_count": 0}, "is_dispatched")]
 )
 def test_what_the_policy_did_not_produce_here_is_context(change, mark):
-    system, user, called, said = ROW["steps"]
-    record = read("atif", {**ROW, "steps": [system, user, {**called, **change}, said]})
+    system, user, called, answer_step = ROW["steps"]
+    record = read("atif", {**ROW, "steps": [system, user, {**called, **change}, answer_step]})
     (step,) = record.steps
     assert [message["role"] for message in step.context] == ["system", "user", "assistant", "tool"]
     assert step.context[2][mark] is True
 
 
 def test_an_observation_without_a_call_is_what_the_other_side_said():
-    said = {"source": "agent", "message": "ls", "observation": {"results": [{"content": "README.md"}, {}]}}
-    record = read("atif", {**ROW, "steps": [said]})
+    agent_step = {"source": "agent", "message": "ls", "observation": {"results": [{"content": "README.md"}, {}]}}
+    record = read("atif", {**ROW, "steps": [agent_step]})
     assert record.closing == [{"role": "user", "content": "README.md"}]
 
 

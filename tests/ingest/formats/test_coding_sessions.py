@@ -203,7 +203,7 @@ def test_files_of_lines_are_recognized(tmp_path: Path):
         ("goose", EXAMPLES["goose"]),
     ):
         path = tmp_path / "session.jsonl"
-        path.write_text("".join(json.dumps(each) + "\n" for each in row))
+        path.write_text("".join(json.dumps(line) + "\n" for line in row))
         with path.open("rb") as file:
             _, rows, format = recognize_file(file)
             (only_row,) = rows

@@ -29,7 +29,7 @@ def words(role: str, text: str, **more: Any) -> dict[str, Any]:
     return {"author": {"role": role}, "content": {"content_type": "text", "parts": [text]}, "recipient": "all", **more}
 
 
-def said(name: str, row: Any) -> list[tuple[bool, str, Any, list[Any]]]:
+def described(name: str, row: Any) -> list[tuple[bool, str, Any, list[Any]]]:
     return plain(read(name, copy.deepcopy(row)))
 
 
@@ -39,7 +39,7 @@ def chatgpt(*nodes: dict[str, Any], current: str = "") -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", EXPORTS)
 def test_a_call_its_result_and_the_answer_are_told_apart(name: str) -> None:
-    assert said(name, EXAMPLES[name]) == LISTED
+    assert described(name, EXAMPLES[name]) == LISTED
     record = read(name, EXAMPLES[name])
     assert (record.id, record.task.instruction) == ("v1", "List the files.")
     assert record.policy == {"claude-ai": None, "copilot-chat": "copilot/m"}.get(name, "m")
@@ -75,7 +75,7 @@ def test_an_answer_that_was_asked_for_again_is_a_run_of_the_same_task_and_the_op
         ("v/2", "m", "One."),
     ]
     assert runs[0].task == runs[1].task
-    assert [each["id"] for each in runs[1].part] == ["root", "a", "b", "c", "d", "e"]
+    assert [message["id"] for message in runs[1].part] == ["root", "a", "b", "c", "d", "e"]
 
 
 def test_of_very_many_branches_the_first_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_messages_that_answer_one_another_in_a_circle_end() -> None:
 )
 def test_what_chatgpt_keeps_of_a_message_is_whose_it_is(message: dict[str, Any], expected: Any) -> None:
     row = chatgpt(*NODES, node("f", "e", message), node("g", "f", words("assistant", "Done.")))
-    assert said("chatgpt", row) == [*LISTED, expected, (True, "assistant", "Done.", [])]
+    assert described("chatgpt", row) == [*LISTED, expected, (True, "assistant", "Done.", [])]
 
 
 def test_thoughts_are_reasoning_and_their_recap_is_nobodys() -> None:
@@ -146,8 +146,8 @@ def test_thoughts_are_reasoning_and_their_recap_is_nobodys() -> None:
 
 def test_pictures_stay_beside_the_words_that_came_with_them() -> None:
     parts = [{"content_type": "image_asset_pointer", "asset_pointer": "file-service://f"}, "What is it?"]
-    asked = {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": parts}}
-    record = read("chatgpt", chatgpt(node("a", None, asked), node("b", "a", words("assistant", "A cat."))))
+    message = {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": parts}}
+    record = read("chatgpt", chatgpt(node("a", None, message), node("b", "a", words("assistant", "A cat."))))
     assert record.task.instruction.endswith("What is it?")
     assert record.steps[0].context[0]["content"][0] == {
         "type": "image_asset_pointer",
@@ -158,22 +158,22 @@ def test_pictures_stay_beside_the_words_that_came_with_them() -> None:
 def test_text_of_attached_files_is_what_the_person_said() -> None:
     row = copy.deepcopy(EXAMPLES["claude-ai"])
     row["chat_messages"][0]["attachments"] = [{"file_name": "a.txt", "extracted_content": "all of it"}]
-    (asked,) = read("claude-ai", row).steps[0].context
-    assert [part["text"] for part in asked["content"]] == ["List the files.", "a.txt\nall of it"]
+    (message,) = read("claude-ai", row).steps[0].context
+    assert [part["text"] for part in message["content"]] == ["List the files.", "a.txt\nall of it"]
 
 
 def test_branches_of_claude_ai_and_librechat_are_runs() -> None:
     row = copy.deepcopy(EXAMPLES["claude-ai"])
-    asked, answer = row["chat_messages"]
-    asked["parent_message_uuid"] = "00000000-0000-4000-8000-000000000000"
+    question, answer = row["chat_messages"]
+    question["parent_message_uuid"] = "00000000-0000-4000-8000-000000000000"
     answer["parent_message_uuid"] = "a"
     row["chat_messages"].append({**answer, "uuid": "c", "content": [{"type": "text", "text": "Again."}]})
     answers = [run.steps[-1].message["content"] for run in formats.named("claude-ai").read(row, "")]
     assert answers == ["Again.", "One."]
     row = copy.deepcopy(EXAMPLES["librechat"])
     again = {"messageId": "c", "parentMessageId": "a", "isCreatedByUser": False, "text": "Again."}
-    for given in ([*row["messages"], again], [{**row["messages"][0], "children": [row["messages"][1], again]}]):
-        runs = formats.named("librechat").read({**row, "messages": given}, "")
+    for messages in ([*row["messages"], again], [{**row["messages"][0], "children": [row["messages"][1], again]}]):
+        runs = formats.named("librechat").read({**row, "messages": messages}, "")
         assert [run.steps[-1].message["content"] for run in runs] == ["Again.", "One."]
 
 
@@ -194,7 +194,7 @@ def test_what_a_tool_answered_below_its_summary_is_context_too() -> None:
         "{&quot;a&quot;: 1}\n</details>\n\n"
         '<details type="code_interpreter" done="true" output="2">\n<summary>Analyzed</summary>\n```python\n1 + 1\n```\n</details>\nTwo.'
     )
-    assert said("open-webui", row)[1:] == [
+    assert described("open-webui", row)[1:] == [
         (True, "assistant", "I look.", [{"name": "bash", "arguments": {}}]),
         (False, "tool", '{"a": 1}', []),
         (True, "assistant", None, [{"name": "code_interpreter", "arguments": {"code": "1 + 1"}}]),
@@ -230,7 +230,7 @@ def test_of_a_session_without_rounds_what_was_shown_of_tools_is_context() -> Non
         *EXAMPLES["copilot-chat"]["requests"][0]["response"],
         {"kind": "undoStop", "id": "u"},
     ]
-    assert said("copilot-chat", row) == [
+    assert described("copilot-chat", row) == [
         (False, "user", "List the files.", []),
         (True, "assistant", "I look at /src", []),
         (False, "tool", "Running", []),
@@ -268,8 +268,8 @@ def test_each_answer_of_openassistant_is_a_run_with_its_rank():
 
 def test_messages_of_openassistant_in_rows_are_put_together_to_their_trees():
     def row(tree: str, name: str, parent: str | None, role: str) -> bytes:
-        told = {"message_tree_id": tree, "message_id": name, "parent_id": parent, "role": role, "text": name}
-        return json.dumps(told).encode() + b"\n"
+        entry = {"message_tree_id": tree, "message_id": name, "parent_id": parent, "role": role, "text": name}
+        return json.dumps(entry).encode() + b"\n"
 
     body = row("a", "a1", None, "prompter") + row("a", "a2", "a1", "assistant") + row("a", "a3", "a1", "assistant")
     _, rows, format = recognize_file(

@@ -62,8 +62,8 @@ def test_a_record_is_never_of_a_format_whose_keys_it_lacks(name):
 def _remove(value: Any, names: list[str]) -> None:
     """Remove a key at a path, from all elements of lists on the way."""
     if isinstance(value, list):
-        for each in value:
-            _remove(each, names)
+        for item in value:
+            _remove(item, names)
     elif isinstance(value, dict):
         name, *rest = names
         for key in list(value) if name == "*" else [name] if name in value else []:

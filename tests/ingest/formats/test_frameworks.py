@@ -39,15 +39,17 @@ def logged(number: int, messages: list[Any], answer: Any, **more: Any) -> dict[s
 def plain(record: TrajectoryRecord) -> list[tuple[bool, str, Any, list[Any]]]:
     """For each message: whether it's trained on, its role and content, and its calls."""
 
-    def told(message: dict[str, Any], is_trained_on: bool) -> tuple[bool, str, Any, list[Any]]:
+    def described(message: dict[str, Any], is_trained_on: bool) -> tuple[bool, str, Any, list[Any]]:
         calls = [call["function"] for call in message.get("tool_calls", [])]
         for call in calls:
-            given = call["arguments"]
-            call["arguments"] = json.loads(given) if isinstance(given, str) else given
+            arguments = call["arguments"]
+            call["arguments"] = json.loads(arguments) if isinstance(arguments, str) else arguments
         return is_trained_on, message["role"], message["content"] or None, calls
 
-    turns = [told(m, own) for s in record.steps for own, ms in ((False, s.context), (True, [s.message])) for m in ms]
-    return turns + [told(message, False) for message in record.closing]
+    turns = [
+        described(m, own) for s in record.steps for own, ms in ((False, s.context), (True, [s.message])) for m in ms
+    ]
+    return turns + [described(message, False) for message in record.closing]
 
 
 LISTED = [
@@ -101,8 +103,10 @@ def test_thoughts_are_reasoning():
 
 def test_pydantic_ai_instructions_that_stand_in_every_request_are_told_once():
     turns = [{**turn, "instructions": "Be kind."} for turn in EXAMPLES["pydantic-ai"]]
-    said = [message["content"] for message in read("pydantic-ai", turns).messages() if message["role"] == "system"]
-    assert said == ["Be kind.", "Be brief."]
+    instructions = [
+        message["content"] for message in read("pydantic-ai", turns).messages() if message["role"] == "system"
+    ]
+    assert instructions == ["Be kind.", "Be brief."]
 
 
 def test_a_history_of_autogen_is_read_by_its_names():
@@ -147,7 +151,7 @@ def test_the_first_run_of_a_langsmith_trace_alone_holds_the_chat():
 def test_lines_of_a_trace_are_gathered(tmp_path: Path):
     for name in ("langsmith", "agents-sdk", "spans"):
         path = tmp_path / "lines.jsonl"
-        path.write_text("".join(json.dumps(each) + "\n" for each in EXAMPLES[name]))
+        path.write_text("".join(json.dumps(line) + "\n" for line in EXAMPLES[name]))
         with path.open("rb") as file:
             _, rows, format = recognize_file(file)
             (row,) = rows
@@ -174,8 +178,8 @@ def test_calls_of_weave_are_put_together_by_their_trace():
 
 
 def test_rows_of_phoenixs_table_are_spans():
-    def messages(*given):
-        return [{"message.role": each["role"], "message.content": each["content"]} for each in given]
+    def messages(*chat):
+        return [{"message.role": message["role"], "message.content": message["content"]} for message in chat]
 
     row = {
         "span_kind": "LLM",
@@ -264,18 +268,18 @@ def test_mind2web_is_an_action_a_page():
 
 
 def test_rows_of_multimodal_mind2web_are_put_together_to_their_tasks(tmp_path: Path):
-    def row(task, place, said):
+    def row(task, place, action):
         about = {
             "annotation_id": task,
             "confirmed_task": "Book.",
             "action_reprs": ["x"],
-            "cleaned_html": f"<p>{said}</p>",
+            "cleaned_html": f"<p>{action}</p>",
         }
-        return {**about, "screenshot": {"bytes": "/9j/aa"}, "target_action_index": place, "target_action_reprs": said}
+        return {**about, "screenshot": {"bytes": "/9j/aa"}, "target_action_index": place, "target_action_reprs": action}
 
     file = tmp_path / "rows.jsonl"
     file.write_text(
-        "".join(json.dumps(row(*each)) + "\n" for each in (("a", "0", "go"), ("a", "1", "type"), ("b", "0", "go")))
+        "".join(json.dumps(row(*fields)) + "\n" for fields in (("a", "0", "go"), ("a", "1", "type"), ("b", "0", "go")))
     )
     with file.open("rb") as opened:
         _, rows, format = recognize_file(opened)
@@ -340,9 +344,9 @@ def test_reasoning_calls_and_results_of_letta_are_entries_of_their_own():
     assert last.message["content"] == "5"
 
 
-def mlflow(number: int, kind: str, given: Any, answer: Any, **more: Any) -> dict[str, Any]:
+def mlflow(number: int, kind: str, inputs: Any, answer: Any, **more: Any) -> dict[str, Any]:
     """A span in the format of MLflow 3: attributes are JSON text, ids are base64, times are in nanoseconds."""
-    attributes = {"mlflow.traceRequestId": "tr-1", "mlflow.spanType": kind, "mlflow.spanInputs": given}
+    attributes = {"mlflow.traceRequestId": "tr-1", "mlflow.spanType": kind, "mlflow.spanInputs": inputs}
     attributes |= {"mlflow.spanOutputs": answer, **more}
     return {
         "trace_id": "AAAA",

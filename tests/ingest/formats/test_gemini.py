@@ -22,15 +22,15 @@ def read(row: Any) -> TrajectoryRecord:
 def test_a_chat_with_a_call_and_its_result():
     record = read(ROW)
     call, answer = record.steps
-    assert [(said["role"], said["content"]) for said in call.context] == [
+    assert [(message["role"], message["content"]) for message in call.context] == [
         ("system", "Be brief."),
         ("user", "How warm is it in Rome?"),
     ]
     assert call.message["reasoning_content"] == "I look it up."
-    [given] = call.message["tool_calls"]
-    assert given["function"] == {"name": "weather", "arguments": {"city": "Rome"}}
+    [tool_call] = call.message["tool_calls"]
+    assert tool_call["function"] == {"name": "weather", "arguments": {"city": "Rome"}}
     [result] = answer.context
-    assert (result["role"], result["content"], result["tool_call_id"]) == ("tool", '{"celsius":21}', given["id"])
+    assert (result["role"], result["content"], result["tool_call_id"]) == ("tool", '{"celsius":21}', tool_call["id"])
     assert answer.message["content"] == "21 °C."
     assert [tool["function"]["name"] for tool in record.tools] == ["weather"]
     assert record.task.instruction == "How warm is it in Rome?"

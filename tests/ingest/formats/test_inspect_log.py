@@ -83,6 +83,6 @@ def test_all_real_logs(real_data, real_file):
 
 
 def test_an_attachment_that_is_named_without_end_is_refused():
-    said = [{"type": "text", "text": "attachment://long"}] * 10_000
-    row = changed(attachments={"long": "x" * 1_000_000}, messages=[{"role": "user", "content": said}])
+    parts = [{"type": "text", "text": "attachment://long"}] * 10_000
+    row = changed(attachments={"long": "x" * 1_000_000}, messages=[{"role": "user", "content": parts}])
     assert "counted once per reference, have more than 67,108,864 characters" in refusal("inspect", row)[0]

@@ -36,7 +36,7 @@ def test_the_older_form_has_pairs():
 
 def test_each_episode_is_a_run_and_a_bad_one_is_named():
     row = {**ROW, "1": deepcopy(ROW["0"])}
-    assert [each.id for each in formats.named("intercode").read(row, "f")] == ["0", "1"]
+    assert [record.id for record in formats.named("intercode").read(row, "f")] == ["0", "1"]
     row["1"]["turn_history"]["actions"] = [None]
     assert refusal("intercode", row)[0].startswith("Episode 1: ")
     assert refusal("intercode", {**ROW, "2": 7})[0].startswith("Episode 2: It is a number without `query` or actions.")

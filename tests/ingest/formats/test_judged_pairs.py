@@ -10,7 +10,7 @@ from apps.ingest.upload import recognize
 from tests.ingest.formats.rows import refusal
 
 ASK, YES, NO = (
-    {"role": role, "content": said} for role, said in (("user", "q"), ("assistant", "y"), ("assistant", "n"))
+    {"role": role, "content": content} for role, content in (("user", "q"), ("assistant", "y"), ("assistant", "n"))
 )
 
 
@@ -62,7 +62,7 @@ def test_what_others_said_stays_with_both_runs_and_the_other_answer_with_neither
     assert first.task.instruction == "q\n\nr"
     assert (first.id, second.id) == ("7/1", "7/2")
     compared = [run.info.pop("compared") for run in (first, second)]
-    assert [each["side"] for each in compared] == ["1", "2"]
+    assert [entry["side"] for entry in compared] == ["1", "2"]
     assert compared[0]["pair"] == compared[1]["pair"]
     assert first.info == second.info == {"idx": 7, "annotator1": 2}
     assert first.tags == second.tags == ["t"]
@@ -96,9 +96,9 @@ def test_more_answers_than_two_are_no_pair():
 
 
 def test_a_call_that_an_answer_writes_as_json_is_its_text():
-    said = '{"type": "function", "name": "f", "parameters": {}}'
-    first, _ = both({"prompt": "q", "chosen": said, "rejected": "n"})
-    assert first.steps[0].message == {"role": "assistant", "content": said}
+    text = '{"type": "function", "name": "f", "parameters": {}}'
+    first, _ = both({"prompt": "q", "chosen": text, "rejected": "n"})
+    assert first.steps[0].message == {"role": "assistant", "content": text}
 
 
 def test_several_turns_in_lists_are_one_chat_each():

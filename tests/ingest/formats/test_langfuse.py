@@ -23,9 +23,9 @@ CALLED = {
 }
 
 
-def generation(second: int, given: Any, answer: Any, **more: Any) -> dict[str, Any]:
+def generation(second: int, inputs: Any, answer: Any, **more: Any) -> dict[str, Any]:
     start = f"2026-01-01T00:00:{second:02}.000Z"
-    return {"id": f"g{second}", "type": "GENERATION", "startTime": start, "input": given, "output": answer, **more}
+    return {"id": f"g{second}", "type": "GENERATION", "startTime": start, "input": inputs, "output": answer, **more}
 
 
 def tool(second: int, answer: Any, **more: Any) -> dict[str, Any]:
@@ -150,7 +150,7 @@ SPELLINGS: dict[str, tuple[Any, Any, Any]] = {
 @pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize("framework", SPELLINGS)
 def test_calls_of_every_framework_become_the_same_chat(framework: str, as_text: bool):
-    first, called, then = (json.dumps(each) if as_text else each for each in SPELLINGS[framework])
+    first, called, then = (json.dumps(payload) if as_text else payload for payload in SPELLINGS[framework])
     record = read("langfuse", trace(generation(1, first, called), tool(2, "rain"), generation(3, then, "Rain.")))
     assert list(record.messages()) == [ASKED, CALLED, SEEN, ANSWER]
 
@@ -180,12 +180,12 @@ def test_a_call_that_does_not_say_when_it_began_has_no_duration():
 
 
 def test_what_is_wrapped_too_often_is_kept_as_it_was_written():
-    given: Any = "Weather?"
+    inputs: Any = "Weather?"
     for _ in range(9):
-        given = {"messages": [given]}
-    (asked, _) = read("langfuse", trace(generation(1, given, ANSWER))).messages()
-    assert asked["role"] == "user"
-    assert "Weather?" in asked["content"]
+        inputs = {"messages": [inputs]}
+    (question, _) = read("langfuse", trace(generation(1, inputs, ANSWER))).messages()
+    assert question["role"] == "user"
+    assert "Weather?" in question["content"]
 
 
 def test_agents_with_prompts_of_their_own_are_runs_of_their_own():
@@ -231,8 +231,8 @@ def test_an_answer_that_only_the_trace_has_is_the_last_turn():
 @pytest.mark.parametrize("is_text", [True, False])
 def test_what_a_function_answered_in_the_agents_own_message_is_not_the_agents(is_text):
     called = "Thought: I look.\nFunction Name: rain\nFunction Input: {}"
-    told = f"{called}\nFunction Output: wet\nThought: so"
-    before = [ASKED, {"role": "assistant", "content": told if is_text else [{"type": "text", "text": told}]}]
+    text = f"{called}\nFunction Output: wet\nThought: so"
+    before = [ASKED, {"role": "assistant", "content": text if is_text else [{"type": "text", "text": text}]}]
     record = read("langfuse", trace(generation(1, before, ANSWER)))
     assert [step.message["content"] for step in record.steps] == [called, "Rain."]
     assert record.steps[1].context == [{"role": "user", "content": "Function Output: wet\nThought: so"}]
@@ -240,10 +240,10 @@ def test_what_a_function_answered_in_the_agents_own_message_is_not_the_agents(is
 
 def test_an_agent_that_repeats_the_words_of_its_calls_is_read_in_no_time():
     """A pattern with three gaps once took twenty seconds for 12,000 characters of this, and eight times as long with each doubling."""
-    said = "\n".join(["Function Name: rain\nFunction Input: {}"] * 4000)
+    text = "\n".join(["Function Name: rain\nFunction Input: {}"] * 4000)
     before = time.process_time()
-    record = read("langfuse", trace(generation(1, [ASKED, {"role": "assistant", "content": said}], ANSWER)))
-    assert [step.message["content"] for step in record.steps] == [said, "Rain."]
+    record = read("langfuse", trace(generation(1, [ASKED, {"role": "assistant", "content": text}], ANSWER)))
+    assert [step.message["content"] for step in record.steps] == [text, "Rain."]
     assert time.process_time() - before < 5
 
 
@@ -287,7 +287,9 @@ def test_calls_that_are_given_nothing_are_each_looked_at_once(monkeypatch):
 
 def test_a_result_is_of_the_call_whose_id_it_has_and_else_of_the_first_of_its_name():
     def called(*ids: str) -> dict[str, Any]:
-        calls = [{"id": each, "type": "function", "function": {"name": "weather", "arguments": {}}} for each in ids]
+        calls = [
+            {"id": call_id, "type": "function", "function": {"name": "weather", "arguments": {}}} for call_id in ids
+        ]
         return {"role": "assistant", "content": None, "tool_calls": calls}
 
     record = read(
@@ -301,5 +303,5 @@ def test_a_result_is_of_the_call_whose_id_it_has_and_else_of_the_first_of_its_na
             tool(6, "of none"),
         ),
     )
-    told = [(message["tool_call_id"], message["content"]) for message in record.closing]
-    assert told == [("c2", "of c2"), ("c1", "of c1"), ("c3", "of c3")]
+    results = [(message["tool_call_id"], message["content"]) for message in record.closing]
+    assert results == [("c2", "of c2"), ("c1", "of c1"), ("c3", "of c3")]

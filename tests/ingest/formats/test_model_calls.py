@@ -31,7 +31,9 @@ def test_appworlds_calls_are_one_run():
 
 def test_autogens_calls_are_one_run():
     calls = [(ASK, answered("ls")), (THEN, answered("done"))]
-    record = read("model-calls", [{"type": "LLMCall", "messages": asked, "response": said} for asked, said in calls])
+    record = read(
+        "model-calls", [{"type": "LLMCall", "messages": messages, "response": response} for messages, response in calls]
+    )
     assert contents(record) == ["s", "q", "ls", "a.py", "done"]
 
 
@@ -58,5 +60,5 @@ def test_a_request_and_its_response_may_be_two_lines():
 
 def test_another_agents_calls_are_another_run():
     other = [{"role": "system", "content": "another"}, {"role": "user", "content": "q"}]
-    lines = [{"type": "LLMCall", "messages": asked, "response": answered("x")} for asked in (ASK, other)]
+    lines = [{"type": "LLMCall", "messages": messages, "response": answered("x")} for messages in (ASK, other)]
     assert len(list(formats.named("model-calls").read(lines, "log.jsonl"))) == 2

@@ -112,11 +112,11 @@ def test_what_a_row_says_besides_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("given", "reward"),
+    ("value", "reward"),
     [(1, 1.0), (True, 1.0), ("0.5", 0.5), (1.37, 1.37), (-2, -2.0), (None, None), ({}, None), ("good", None)],
 )
-def test_rewards_are_numbers_or_unknown(given, reward):
-    assert read("openai-chat", {"messages": HELLO, "reward": given}).reward == reward
+def test_rewards_are_numbers_or_unknown(value, reward):
+    assert read("openai-chat", {"messages": HELLO, "reward": value}).reward == reward
 
 
 def test_rewards_beside_messages_are_those_of_their_steps():
@@ -205,7 +205,7 @@ def test_single_messages_of_several_chats_are_a_run_each(key):
     "wrap", [lambda choices: {"choices": choices}, lambda choices: {"response": {"choices": choices}}]
 )
 def test_several_answers_to_a_logged_request_are_runs_of_one_task(wrap):
-    choices = [{"index": place, "message": {"role": "assistant", "content": said}} for place, said in enumerate("ab")]
+    choices = [{"index": place, "message": {"role": "assistant", "content": text}} for place, text in enumerate("ab")]
     records = list(formats.named("openai-chat").read({"messages": HELLO[:1], **wrap(choices)}, "f"))
     assert [record.steps[0].message["content"] for record in records] == ["a", "b"]
     assert len({record.task.key for record in records}) == 1

@@ -23,14 +23,14 @@ SEEN = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 
 
-def value(given: Any) -> dict[str, Any]:
-    if type(given) is bool:
-        return {"boolValue": given}
-    if type(given) is int:
-        return {"intValue": str(given)}
-    if type(given) is list:
-        return {"arrayValue": {"values": [value(each) for each in given]}}
-    return {"stringValue": given}
+def value(raw: Any) -> dict[str, Any]:
+    if type(raw) is bool:
+        return {"boolValue": raw}
+    if type(raw) is int:
+        return {"intValue": str(raw)}
+    if type(raw) is list:
+        return {"arrayValue": {"values": [value(item) for item in raw]}}
+    return {"stringValue": raw}
 
 
 def span(number: int, attributes: dict[str, Any], events: Any = (), **more: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def span(number: int, attributes: dict[str, Any], events: Any = (), **more: Any)
 
 
 def pairs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value(given)} for key, given in attributes.items()]
+    return [{"key": key, "value": value(attribute)} for key, attribute in attributes.items()]
 
 
 def document(*spans: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ CALL = {"name": "look", "arguments": {"a": 1}}
 
 
 @pytest.mark.parametrize(
-    ("row", "asked", "answered"),
+    ("row", "question", "answered"),
     [
         ({"prompt": "q", "response": "a"}, "q", "a"),
         ({"input": "q", "output": "a"}, "q", "a"),
@@ -21,9 +21,9 @@ CALL = {"name": "look", "arguments": {"a": 1}}
         ({"prompt": [{"role": "user", "content": "q"}], "response": [{"role": "assistant", "content": "a"}]}, "q", "a"),
     ],
 )
-def test_both_are_found_under_their_names(row, asked, answered):
+def test_both_are_found_under_their_names(row, question, answered):
     record = read("prompt-response", {**row, "score": "0.5", "seed": 3})
-    assert [message["content"] for message in record.messages()] == [asked, answered]
+    assert [message["content"] for message in record.messages()] == [question, answered]
     assert (len(record.steps), record.reward, record.info["seed"]) == (1, 0.5, 3)
 
 

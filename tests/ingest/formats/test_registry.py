@@ -181,12 +181,12 @@ def test_the_formats_that_come_nearest_are_named_with_what_is_lacking(row, neare
     )
 )
 def test_a_refusal_is_short_whatever_the_file_holds(row):
-    said = ""
+    message = ""
     try:
         recognize([row])
     except UnknownFormat as refused:
-        said = str(refused)
-    assert len(said) <= 900
+        message = str(refused)
+    assert len(message) <= 900
 
 
 def test_a_record_that_could_be_of_two_formats_is_refused():

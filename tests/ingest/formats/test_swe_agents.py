@@ -162,18 +162,18 @@ def test_a_run_that_timed_out_before_its_first_step_is_kept():
 
 def test_an_answer_of_blank_lines_is_read_in_no_time():
     """A pattern with two gaps once took a minute for 100,000 of them, and four times as long with each doubling."""
-    said = {"role": "assistant", "content": "```bash" + "\n" * 200_000}
+    message = {"role": "assistant", "content": "```bash" + "\n" * 200_000}
     before = time.process_time()
-    (step,) = read("mini-swe-agent", {**MINI, "messages": [*CHAT[:2], said]}).steps
-    assert (step.message["content"], "action" in step.info) == (said["content"], False)
+    (step,) = read("mini-swe-agent", {**MINI, "messages": [*CHAT[:2], message]}).steps
+    assert (step.message["content"], "action" in step.info) == (message["content"], False)
     assert time.process_time() - before < 5
 
 
 def test_commands_in_fenced_blocks_are_the_actions_of_version_one():
-    said = {"role": "assistant", "content": "THOUGHT: look\n\n```bash\nls -la src\n```"}
+    message = {"role": "assistant", "content": "THOUGHT: look\n\n```bash\nls -la src\n```"}
     record = read(
         "mini-swe-agent",
-        {**MINI, "messages": [*CHAT[:2], said, {"role": "user", "content": "<returncode>1</returncode>"}]},
+        {**MINI, "messages": [*CHAT[:2], message, {"role": "user", "content": "<returncode>1</returncode>"}]},
     )
     (line,) = outline(record)
     assert (line.kind, line.tool, line.headline, line.is_error) == ("tool", "ls", "-la src", True)

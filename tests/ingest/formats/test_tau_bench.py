@@ -125,6 +125,6 @@ def test_real_results(real_file):
 
 def test_the_chat_of_a_real_result_is_exactly_what_was_recorded(real_file, real_data):
     path = "tau-bench/historical_trajectories/gpt-4o-airline.json"
-    given = json.loads(real_data(path).read_bytes())
-    for row, record in zip(given, real_file(path).records, strict=True):
+    rows = json.loads(real_data(path).read_bytes())
+    for row, record in zip(rows, real_file(path).records, strict=True):
         assert list(record.messages()) == row["traj"]

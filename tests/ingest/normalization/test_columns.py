@@ -63,7 +63,7 @@ def test_success_is_said_in_many_ways(row, success):
 
 
 @pytest.mark.parametrize(
-    ("row", "total", "each", "rest"),
+    ("row", "total", "rewards", "rest"),
     [
         ({"rewards": [0, "0.5"]}, 0.5, [0.0, 0.5], {}),
         ({"reward": [1, 1]}, 2.0, [1.0, 1.0], {}),
@@ -73,10 +73,10 @@ def test_success_is_said_in_many_ways(row, success):
         ({"rewards": {"f": 1}}, None, [None, None], {"rewards": {"f": 1}}),
     ],
 )
-def test_as_many_rewards_as_steps_are_theirs(row, total, each, rest):
+def test_as_many_rewards_as_steps_are_theirs(row, total, rewards, rest):
     steps, columns = [StepRecord([], {}), StepRecord([], {})], Columns(row)
     assert columns.take_rewards(steps) == total
-    assert [step.reward for step in steps] == each
+    assert [step.reward for step in steps] == rewards
     assert columns.rest() == rest
 
 

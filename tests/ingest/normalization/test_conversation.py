@@ -36,7 +36,7 @@ def test_a_chat_without_an_assistant_has_no_steps():
 
 
 @pytest.mark.parametrize(
-    "given",
+    "entry",
     [
         call(),
         json.dumps(call()),
@@ -49,8 +49,8 @@ def test_a_chat_without_an_assistant_has_no_steps():
         call(json.dumps('{"a": 1}')),
     ],
 )
-def test_every_spelling_of_a_call_becomes_one(given):
-    (step,) = steps_of(USER, {"role": "assistant", "content": None, "tool_calls": [given]})
+def test_every_spelling_of_a_call_becomes_one(entry):
+    (step,) = steps_of(USER, {"role": "assistant", "content": None, "tool_calls": [entry]})
     assert step.message == {"role": "assistant", "content": None, "tool_calls": [call()]}
 
 
@@ -141,7 +141,7 @@ def test_calls_and_reasoning_that_are_entries_of_their_own_belong_to_one_turn():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "content",
     [
         '{"name": "look", "arguments": {"a": 1}}',
         '[{"name": "look", "arguments": {"a": 1}}]',
@@ -150,8 +150,8 @@ def test_calls_and_reasoning_that_are_entries_of_their_own_belong_to_one_turn():
         {"name": "look", "arguments": {"a": 1}},
     ],
 )
-def test_a_call_may_be_what_an_entry_says(said):
-    (step,) = steps_of(USER, {"role": "tool_call", "content": said})
+def test_a_call_may_be_what_an_entry_says(content):
+    (step,) = steps_of(USER, {"role": "tool_call", "content": content})
     assert step.message == {"role": "assistant", "content": None, "tool_calls": [call({"a": 1}, "call_0")]}
 
 
@@ -165,10 +165,12 @@ def test_reasoning_that_nothing_follows_is_a_turn():
 
 @pytest.mark.parametrize("mark", [{"loss": False}, {"weight": 0}])
 def test_what_is_not_to_be_learned_is_context(mark):
-    said = {"role": "assistant", "content": None, "tool_calls": [call()], **mark}
-    chat = to_steps([USER, said, {"role": "tool", "content": "r"}, {"role": "assistant", "content": "a", "loss": True}])
+    marked = {"role": "assistant", "content": None, "tool_calls": [call()], **mark}
+    chat = to_steps(
+        [USER, marked, {"role": "tool", "content": "r"}, {"role": "assistant", "content": "a", "loss": True}]
+    )
     assert [message["role"] for message in chat.steps[0].context] == ["user", "assistant", "tool"]
-    assert chat.steps[0].context[1:] == [said, {"role": "tool", "tool_call_id": "c1", "content": "r"}]
+    assert chat.steps[0].context[1:] == [marked, {"role": "tool", "tool_call_id": "c1", "content": "r"}]
     assert len(chat.steps) == 1
 
 
@@ -210,7 +212,7 @@ def test_anthropic_parts_become_reasoning_calls_and_results():
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("content", "kept"),
     [
         ("text", "text"),
         ([{"type": "text", "text": "one"}], "one"),
@@ -228,8 +230,8 @@ def test_anthropic_parts_become_reasoning_calls_and_results():
         (7, "7"),
     ],
 )
-def test_content_is_text_where_it_can_be_and_parts_where_it_must(given, kept):
-    chat = to_steps([{"role": "tool", "content": given}])
+def test_content_is_text_where_it_can_be_and_parts_where_it_must(content, kept):
+    chat = to_steps([{"role": "tool", "content": content}])
     assert chat.waiting[0]["content"] == kept
 
 
@@ -266,7 +268,7 @@ def test_a_message_that_makes_no_sense_is_refused_with_the_reason(message, reaso
 
 
 @pytest.mark.parametrize(
-    "given",
+    "tools",
     [
         [{"type": "function", "function": {"name": "look", "parameters": {}}}],
         json.dumps([{"type": "function", "function": {"name": "look", "parameters": {}}}]),
@@ -275,8 +277,8 @@ def test_a_message_that_makes_no_sense_is_refused_with_the_reason(message, reaso
         {"name": "look", "parameters": {}},
     ],
 )
-def test_tools_are_found_in_every_spelling(given):
-    assert tool_schemas(given) == [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+def test_tools_are_found_in_every_spelling(tools):
+    assert tool_schemas(tools) == [{"type": "function", "function": {"name": "look", "parameters": {}}}]
 
 
 def test_tools_of_anthropic_are_functions_too():
@@ -284,9 +286,9 @@ def test_tools_of_anthropic_are_functions_too():
     assert tool["function"] == {"name": "look", "description": "d", "parameters": {"type": "object"}}
 
 
-@pytest.mark.parametrize("given", [None, "not json", 7, [7]])
-def test_what_is_no_list_of_tools_is_none(given):
-    assert tool_schemas(given) == []
+@pytest.mark.parametrize("tools", [None, "not json", 7, [7]])
+def test_what_is_no_list_of_tools_is_none(tools):
+    assert tool_schemas(tools) == []
 
 
 @pytest.mark.parametrize(
@@ -310,11 +312,11 @@ def test_reasoning_that_a_provider_keeps_for_itself_is_empty():
 
 def test_an_answer_looks_through_the_latest_thousand_open_calls_alone():
     calls = [{"id": f"c{place}", "function": {"name": "f", "arguments": "{}"}} for place in range(1500)]
-    told = to_steps(
+    conversation = to_steps(
         [
             {"role": "assistant", "content": None, "tool_calls": calls},
             {"role": "tool", "content": "by its id", "tool_call_id": "c3"},
             {"role": "tool", "content": "in order"},
         ]
     )
-    assert [message["tool_call_id"] for message in told.waiting] == ["c3", "c500"]
+    assert [message["tool_call_id"] for message in conversation.waiting] == ["c3", "c500"]

@@ -37,7 +37,7 @@ def tarred(members: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def told(body: bytes) -> list[tuple[str, Any, Any]]:
+def outcomes_of(body: bytes) -> list[tuple[str, Any, Any]]:
     """The task, reward, and success of each trajectory."""
     prepared = [item for chunk in chunks(io.BytesIO(body), "runs.zip") for item, _ in chunk.prepared]
     outcomes = ((item.columns["success"], item.verdict) for item in prepared)
@@ -54,12 +54,12 @@ def test_a_trial_of_harbor_has_the_reward_and_the_task_that_its_result_names(
 ) -> None:
     result = {"job/hello__x/result.json": TRIAL}
     run = {"job/hello__x/agent/trajectory.json": ATIF}
-    assert told(pack({**result, **run} if is_first else {**run, **result})) == [("bench/hello", 0.5, None)]
+    assert outcomes_of(pack({**result, **run} if is_first else {**run, **result})) == [("bench/hello", 0.5, None)]
 
 
 def test_what_summed_up_for_an_agent_is_not_its_trial() -> None:
     aside = {"t/agent/trajectory.summarization-1-summary.json": ATIF}
-    ((key, reward, _),) = told(zipped({"t/result.json": TRIAL, **aside}))
+    ((key, reward, _),) = outcomes_of(zipped({"t/result.json": TRIAL, **aside}))
     assert (key.startswith("prompt-"), reward) == (True, None)
 
 
@@ -70,14 +70,16 @@ def test_an_agents_own_record_of_a_trial_is_not_a_second_run() -> None:
         "t/agent/trajectory.json": ATIF,
         "t/agent/trajectory.cont-1.json": {**ATIF, "notes": "c"},
     }
-    assert told(zipped({**own, **trial})) == [("bench/hello", 0.5, None)] * 2
+    assert outcomes_of(zipped({**own, **trial})) == [("bench/hello", 0.5, None)] * 2
     del trial["t/agent/trajectory.json"], trial["t/agent/trajectory.cont-1.json"]
-    assert len(told(zipped({**own, **trial}))) == 2
+    assert len(outcomes_of(zipped({**own, **trial}))) == 2
 
 
 def test_a_sub_agent_is_not_judged_by_the_trial_of_the_agent_that_started_it() -> None:
     inner = {**ATIF, "session_id": "s2"}
-    runs = told(zipped({"t/result.json": TRIAL, "t/agent/trajectory.json": {**ATIF, "subagent_trajectories": [inner]}}))
+    runs = outcomes_of(
+        zipped({"t/result.json": TRIAL, "t/agent/trajectory.json": {**ATIF, "subagent_trajectories": [inner]}})
+    )
     assert [reward for _, reward, _ in runs] == [0.5, None]
 
 
@@ -93,25 +95,25 @@ def test_a_sub_agent_is_not_judged_by_the_trial_of_the_agent_that_started_it() -
     ],
 )
 def test_a_report_of_swe_bench_judges_the_runs_in_its_folder(path: str, report: Any, success: bool | None) -> None:
-    assert told(zipped({f"run/{NAME}/{NAME}.traj.json": RUN, path: report})) == [(NAME, None, success)]
+    assert outcomes_of(zipped({f"run/{NAME}/{NAME}.traj.json": RUN, path: report})) == [(NAME, None, success)]
 
 
 def test_a_report_that_may_be_of_another_run_of_an_instance_judges_none() -> None:
     again = {**RUN, "info": {**RUN["info"], "exit_status": "Timeout"}}
     runs = {f"a/{NAME}/{NAME}.traj.json": RUN, f"b/{NAME}/{NAME}.traj.json": again}
-    assert [success for *_, success in told(zipped({**runs, "model.run.json": REPORT}))] == [None, None]
+    assert [success for *_, success in outcomes_of(zipped({**runs, "model.run.json": REPORT}))] == [None, None]
     own = {"a/model.run.json": REPORT, "b/model.run.json": {**REPORT, "resolved_ids": [], "unresolved_ids": [NAME]}}
-    assert [success for *_, success in told(zipped({**runs, **own}))] == [True, False]
+    assert [success for *_, success in outcomes_of(zipped({**runs, **own}))] == [True, False]
 
 
 def test_what_a_run_says_itself_counts() -> None:
     chat = {"messages": EXAMPLES["openai-chat"]["messages"], "task_id": NAME, "success": False, "reward": 0.0}
-    assert told(zipped({f"{NAME}.json": chat, "report.json": REPORT})) == [(NAME, 0.0, False)]
+    assert outcomes_of(zipped({f"{NAME}.json": chat, "report.json": REPORT})) == [(NAME, 0.0, False)]
 
 
 def test_results_of_trials_without_runs_are_refused_with_what_to_do() -> None:
     with pytest.raises(UnknownFormat, match="Pack them with the trajectories that they judge"):
-        told(zipped({"job/hello__x/result.json": TRIAL}))
+        outcomes_of(zipped({"job/hello__x/result.json": TRIAL}))
 
 
 def test_what_appworld_found_of_a_task_is_told_of_its_run() -> None:
@@ -119,5 +121,5 @@ def test_what_appworld_found_of_a_task_is_told_of_its_run() -> None:
     call = {"id": "1", "input": {"messages": [{"role": "user", "content": "q"}]}, "output": answer}
     report = {"aggregate": {}, "individual": {"a_1": {"success": True, "passes": []}, "a_2": {"success": False}}}
     members = {f"run/tasks/{name}/logs/lm_calls.jsonl": {**call, "id": name} for name in ("a_1", "a_2", "a_3")}
-    runs = told(zipped({**members, "run/evaluations/dev.json": report}))
+    runs = outcomes_of(zipped({**members, "run/evaluations/dev.json": report}))
     assert sorted(runs, key=str) == [("a_1", None, True), ("a_2", None, False), ("a_3", None, None)]

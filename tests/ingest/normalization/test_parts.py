@@ -20,7 +20,7 @@ SEARCH = {"type": "server_tool_use", "id": "c1", "name": "weather", "input": {"c
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         {"parts": [{"type": "step-start"}, invoked(type="tool-weather"), {"type": "step-start"}, WORDS]},
         {"parts": [invoked(type="dynamic-tool", toolName="weather"), WORDS]},
@@ -49,8 +49,8 @@ SEARCH = {"type": "server_tool_use", "id": "c1", "name": "weather", "input": {"c
         },
     ],
 )
-def test_a_message_that_holds_what_a_tool_answered_is_cut_where_it_was_interrupted(said):
-    chat = to_steps([ASKED, {"role": "assistant", **said}])
+def test_a_message_that_holds_what_a_tool_answered_is_cut_where_it_was_interrupted(message):
+    chat = to_steps([ASKED, {"role": "assistant", **message}])
     first, last = chat.steps
     assert (first.message, last.message) == ({"role": "assistant", "content": None, "tool_calls": [CALL]}, ANSWERED)
     (heard,) = last.context
@@ -127,14 +127,14 @@ def test_messages_of_the_ai_sdk_have_their_calls_and_results():
 @pytest.mark.parametrize(
     "stored",
     [
-        lambda kind, said: {"type": kind, "data": {**said, "type": kind}},
-        lambda kind, said: {
+        lambda kind, data: {"type": kind, "data": {**data, "type": kind}},
+        lambda kind, data: {
             "lc": 1,
             "type": "constructor",
             "id": ["langchain", kind.title() + "Message"],
-            "kwargs": said,
+            "kwargs": data,
         },
-        lambda kind, said: {**said, "type": kind.title() + "MessageChunk"},
+        lambda kind, data: {**data, "type": kind.title() + "MessageChunk"},
     ],
 )
 def test_messages_of_langchain_come_out_of_their_wrapping(stored):

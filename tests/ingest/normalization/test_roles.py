@@ -6,7 +6,7 @@ from apps.ingest.normalization.roles import normalized, role_of
 
 
 @pytest.mark.parametrize(
-    ("given", "spelling"),
+    ("message", "spelling"),
     [
         ({"role": "user", "content": "x"}, {"role": "user", "content": "x"}),
         ({"from": "human", "value": "x"}, {"role": "user", "content": "x"}),
@@ -27,12 +27,12 @@ from apps.ingest.normalization.roles import normalized, role_of
         ({"content": "x"}, {"content": "x"}),
     ],
 )
-def test_a_message_gets_role_and_content(given, spelling):
-    assert normalized(given) == spelling
+def test_a_message_gets_role_and_content(message, spelling):
+    assert normalized(message) == spelling
 
 
 @pytest.mark.parametrize(
-    "given", [None, "user", [], {}, {"role": 7}, {"role": ["user"]}, {"type": "text", "text": "x"}]
+    "message", [None, "user", [], {}, {"role": 7}, {"role": ["user"]}, {"type": "text", "text": "x"}]
 )
-def test_what_is_nobodys_message_has_no_role(given):
-    assert role_of(given) == ""
+def test_what_is_nobodys_message_has_no_role(message):
+    assert role_of(message) == ""

@@ -62,11 +62,11 @@ def logprob_by_hand(model: Any, tokenizer: Any, row: dict[str, Any], side: str, 
             response = f"<|im_start|>user\n<tool_response>\n{message['content']}\n</tool_response><|im_end|>\n"
             pieces.append((response, False))
             continue
-        said = message["content"]
+        written = message["content"]
         for call in message.get("tool_calls", []):
             arguments = json.dumps(call["function"]["arguments"])
-            said += f'<tool_call>\n{{"name": "{call["function"]["name"]}", "arguments": {arguments}}}\n</tool_call>'
-        pieces += [("<|im_start|>assistant\n", False), (f"{thinks}{said}<|im_end|>", True), ("\n", False)]
+            written += f'<tool_call>\n{{"name": "{call["function"]["name"]}", "arguments": {arguments}}}\n</tool_call>'
+        pieces += [("<|im_start|>assistant\n", False), (f"{thinks}{written}<|im_end|>", True), ("\n", False)]
     ids: list[int] = []
     own: list[int] = []
     for piece, mine in pieces:

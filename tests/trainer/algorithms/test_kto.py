@@ -55,7 +55,7 @@ def trainer_for(tokenizer: Any, rows: list[LabeledRow], folder: Path, loss: str 
 
 
 def labeled(tokenizer: Any) -> list[LabeledRow]:
-    return [render_row(tokenizer, row) for each in ROWS for row in unpaired_from_json(each)]
+    return [render_row(tokenizer, row) for line in ROWS for row in unpaired_from_json(line)]
 
 
 @pytest.mark.parametrize("template", ["small", "qwen3"])

@@ -101,8 +101,8 @@ def test_a_run_whose_turns_are_all_cut_off_learns_nothing_from_them(tmp_path: Pa
 
 def test_a_rollout_with_a_lone_surrogate_is_kept(tmp_path: Path):
     """A policy's call may contain one in JSON, but UTF-8 can't encode it: hours of rollouts must not be lost to it."""
-    said = Step([{"role": "user", "content": "Go."}], {"role": "assistant", "content": "\ud800"})
-    RolloutSource.write(SimpleNamespace(folder=tmp_path), "step-000001", [(Trajectory(Task("t", ""), [said]), {})], 1)
+    step = Step([{"role": "user", "content": "Go."}], {"role": "assistant", "content": "\ud800"})
+    RolloutSource.write(SimpleNamespace(folder=tmp_path), "step-000001", [(Trajectory(Task("t", ""), [step]), {})], 1)
     (kept,) = read_trajectories(tmp_path / "step-000001.jsonl")
     assert kept.steps[0].message["content"] == "\ud800"
 
@@ -188,9 +188,9 @@ def test_all_chats_of_an_episode_share_its_advantage(
         played = play(player, attempts, moment=moment)
         if not moment.startswith("step"):
             return played
-        sub_agents = [tokens_of(each.rollout) for each in play(player, attempts, moment=f"{moment}, below")]
+        sub_agents = [tokens_of(episode.rollout) for episode in play(player, attempts, moment=f"{moment}, below")]
         others.extend([chat] if number % 2 else [] for number, chat in enumerate(sub_agents))
-        return [PlayedEpisode(each.rollout, tuple(chats)) for each, chats in zip(played, others, strict=True)]
+        return [PlayedEpisode(episode.rollout, tuple(chats)) for episode, chats in zip(played, others, strict=True)]
 
     monkeypatch.setattr(Player, "play", with_sub_agents)
     folder = tmp_path / "run"
@@ -235,7 +235,7 @@ def test_the_divergence_is_told_a_token_that_the_policy_wrote(tmp_path: Path):
     config = online_run(folder, "rloo", beta=0.05, held_out=0)
     config["optimizer"] = {**config["optimizer"], "max_steps": 2, "learning_rate": 1e-2}
     assert run_here(folder, config) == ExitCode.FINISHED
-    told = [line.event.values["kl"] for line in events_of(folder) if isinstance(line.event, Metrics)]
+    divergences = [line.event.values["kl"] for line in events_of(folder) if isinstance(line.event, Metrics)]
     base = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
     after_one_step = AutoModelForCausalLM.from_pretrained(folder / "checkpoints" / "checkpoint-1")
     apart: list[float] = []
@@ -246,9 +246,9 @@ def test_the_divergence_is_told_a_token_that_the_policy_wrote(tmp_path: Path):
             now, then = (model(ids).logits[0].log_softmax(-1) for model in (after_one_step, base))
         places = [len(row.prompt) + index for index, own in enumerate(row.own) if own]
         apart += [(now - then)[place - 1, ids[0, place]].item() for place in places]
-    assert told[0] == pytest.approx(0, abs=1e-6)
-    assert abs(told[1]) > 1e-4
-    assert told[1] == pytest.approx(sum(apart) / len(apart), rel=1e-2)
+    assert divergences[0] == pytest.approx(0, abs=1e-6)
+    assert abs(divergences[1]) > 1e-4
+    assert divergences[1] == pytest.approx(sum(apart) / len(apart), rel=1e-2)
 
 
 def test_turns_get_credit_of_their_own(tmp_path: Path):

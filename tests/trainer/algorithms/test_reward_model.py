@@ -95,10 +95,10 @@ def trainer_with(**settings: Any) -> PairReward:
 
 def batch(**about: list[float]) -> dict[str, torch.Tensor]:
     usual = {"weight": 1.0, "margin": 0.0, "strength": 0.0, "soft_label": 1.0, "tie": 0.0}
-    given = {name: [value, value] for name, value in usual.items()} | about
-    given.setdefault("label_weight", given["weight"])
+    columns = {name: [value, value] for name, value in usual.items()} | about
+    columns.setdefault("label_weight", columns["weight"])
     tokens = {name: torch.ones(4, 3, dtype=torch.long) for name in ("input_ids", "attention_mask", "completion_mask")}
-    return tokens | {name: torch.tensor(values) for name, values in given.items()}
+    return tokens | {name: torch.tensor(values) for name, values in columns.items()}
 
 
 def test_the_loss_asks_for_the_margin_and_weights_each_pair():
@@ -141,8 +141,8 @@ def test_the_chances_of_winning_losing_and_tying_add_up_to_one():
     none = torch.zeros(3)
 
     def chance(difference: torch.Tensor, tie: float) -> torch.Tensor:
-        given = {"margin": none, "soft_label": none + 1, "tie": none + tie, "tie_margin": 0.4}
-        return (-pair_losses(difference, none, **given)).exp()
+        columns = {"margin": none, "soft_label": none + 1, "tie": none + tie, "tie_margin": 0.4}
+        return (-pair_losses(difference, none, **columns)).exp()
 
     total = chance(apart, 0) + chance(-apart, 0) + chance(apart, 1)
     torch.testing.assert_close(total, torch.ones(3))

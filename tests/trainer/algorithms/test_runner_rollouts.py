@@ -120,8 +120,10 @@ def test_a_step_goes_on_without_an_episode_that_nobody_ends(tmp_path: Path) -> N
     assert any(words.startswith("step 1: 1 of 8 episodes were not played") for words in warned)
     absent, *others = read_trajectories(folder / "rollouts" / "step-000001.jsonl")
     assert (absent.steps, absent.outcome.termination, absent.outcome.success) == ([], "abandoned", None)
-    group = [each for each in others if each.task.key == absent.task.key]
-    assert absent.info["reward"] == pytest.approx(sum(each.info["reward"] for each in group) / len(group), abs=1e-3)
+    group = [rollout for rollout in others if rollout.task.key == absent.task.key]
+    assert absent.info["reward"] == pytest.approx(
+        sum(rollout.info["reward"] for rollout in group) / len(group), abs=1e-3
+    )
     assert absent.info["advantage"] == pytest.approx(0, abs=1e-3)
 
 
@@ -135,33 +137,33 @@ def test_a_run_whose_episodes_all_fail_says_so(tmp_path: Path) -> None:
 
 def test_the_server_answers_streams_and_refuses_what_does_not_fit_and_whoever_lacks_its_secret(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    told: dict[str, Any] = {}
+    response: dict[str, Any] = {}
 
     def look(batch: Batch, episode: WantedEpisode) -> Trajectory | None:
-        if not told:
+        if not response:
             ask = [{"role": "user", "content": "Say it."}]
-            told["stream"] = complete(batch.address, "a", ask, stream=True).text
+            response["stream"] = complete(batch.address, "a", ask, stream=True).text
             too_long = [{"role": "user", "content": "word " * 3000}]
-            told["too long"] = complete(batch.address, "b", too_long)
+            response["too long"] = complete(batch.address, "b", too_long)
             origin = "/".join(batch.address.split("/")[:3])
-            told["odd"] = [
+            response["odd"] = [
                 complete(batch.address, "c", ask, max_tokens="many"),
                 complete(batch.address, "d", ask, max_tokens=-1),
                 complete(batch.address, "e", [{"role": "assistant", "tool_calls": [{"function": 5}]}]),
                 complete(batch.address, "f", [{"role": "user", "content": [{"type": "image_url"}]}], tools=[3]),
             ]
-            told["stranger"] = httpx.post(f"{origin}/guess/v1/chat/completions", json={})
+            response["stranger"] = httpx.post(f"{origin}/guess/v1/chat/completions", json={})
         return played(batch, episode, turns=1)
 
     with runner(folder, look):
         assert run_here(folder, runner_run(folder, held_out=0, optimizer=ONE_STEP)) == ExitCode.FINISHED
-    assert told["stream"].endswith("data: [DONE]\n\n")
-    assert told["stream"].count('"token_ids"') == 1
-    assert told["too long"].status_code == 400
-    assert "the model's context" in told["too long"].json()["error"]["message"]
-    assert [answer.status_code for answer in told["odd"][:2]] == [400, 400]
-    assert all(answer.status_code in (200, 400) for answer in told["odd"])
-    assert told["stranger"].status_code == 404
+    assert response["stream"].endswith("data: [DONE]\n\n")
+    assert response["stream"].count('"token_ids"') == 1
+    assert response["too long"].status_code == 400
+    assert "the model's context" in response["too long"].json()["error"]["message"]
+    assert [answer.status_code for answer in response["odd"][:2]] == [400, 400]
+    assert all(answer.status_code in (200, 400) for answer in response["odd"])
+    assert response["stranger"].status_code == 404
 
 
 def test_a_branch_goes_on_from_the_same_tokens_and_a_changed_past_begins_anew(tmp_path: Path) -> None:
@@ -172,8 +174,8 @@ def test_a_branch_goes_on_from_the_same_tokens_and_a_changed_past_begins_anew(tm
         if not replies:
             ask = [{"role": "user", "content": "Say it."}]
             first = complete(batch.address, "a", ask).json()
-            said = first["choices"][0]["message"]
-            on = [*ask, {**said, "refusal": None}, {"role": "user", "content": TOLD}]
+            message = first["choices"][0]["message"]
+            on = [*ask, {**message, "refusal": None}, {"role": "user", "content": TOLD}]
             changed = [*ask, {"role": "assistant", "content": "Another."}, {"role": "user", "content": TOLD}]
             replies.append(first)
             replies.extend(
@@ -225,7 +227,7 @@ def test_what_an_agent_sends_ends_no_training_run(tmp_path: Path) -> None:
 
     def odd_first(batch: Batch, episode: WantedEpisode) -> Trajectory:
         if not statuses:
-            statuses.extend(complete(batch.address, episode.id, [], **each).status_code for each in ODD)
+            statuses.extend(complete(batch.address, episode.id, [], **report).status_code for report in ODD)
             headers = {"Content-Type": "application/json"}
             for content in (b"{", b"[]", b"[" * 100_000, b"\xff"):
                 answer = httpx.post(f"{batch.address}/chat/completions", content=content, headers=headers)

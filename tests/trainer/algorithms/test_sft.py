@@ -72,8 +72,8 @@ def test_a_model_from_scratch_learns_its_demonstrations(tmp_path: Path):
     tokenizer = AutoTokenizer.from_pretrained(folder / "model")
     model = AutoModelForCausalLM.from_pretrained(folder / "model")
     prompt = tokenizer.apply_chat_template([ASK], tools=TOOLS, add_generation_prompt=True, return_tensors="pt")
-    said = model.generate(**prompt, max_new_tokens=24, do_sample=False)[0, prompt["input_ids"].shape[1] :]
-    assert tokenizer.decode(said).startswith('<tool_call>\n{"name": "find"')
+    generated = model.generate(**prompt, max_new_tokens=24, do_sample=False)[0, prompt["input_ids"].shape[1] :]
+    assert tokenizer.decode(generated).startswith('<tool_call>\n{"name": "find"')
 
 
 def test_the_loss_reported_is_that_of_the_labeled_tokens(tmp_path: Path):

@@ -80,4 +80,4 @@ def test_a_row_is_at_most_so_many_times_as_long_as_the_longest_chat() -> None:
     row = row_of(episode(step([1], [2]), others=many, calls="a"))
     assert row.chat_count == MAX_LENGTHS
     with_longer = token_rows([episode(step([1] * 9, [2])), episode(step([1], [2]), others=many, calls="a")], empty=0)
-    assert [each.chat_count for each in with_longer] == [1, 5 * MAX_LENGTHS]
+    assert [row.chat_count for row in with_longer] == [1, 5 * MAX_LENGTHS]

@@ -39,7 +39,7 @@ class Board(TrainerCallback):
     fails_at: int | None = None
 
     def __init__(self) -> None:
-        self.told: list[tuple[int, list[str]]] = []
+        self.logged: list[tuple[int, list[str]]] = []
         self.tags: dict[str, str] = {}
         self.names: list[str | None] = []
         self._ml_flow = SimpleNamespace(
@@ -55,7 +55,7 @@ class Board(TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
         if state.global_step == self.fails_at:
             raise ConnectionError("no route to https://ada:secret@mlflow.example.org")
-        self.told.append((state.global_step, sorted(logs or {})))
+        self.logged.append((state.global_step, sorted(logs or {})))
 
 
 class Away(Board):
@@ -80,7 +80,7 @@ def of_kind(folder: Path, kind: type) -> list[Any]:
 def test_a_tracker_hears_the_curves_and_where_the_page_is(tmp_path: Path) -> None:
     assert run(tmp_path / "abcdefgh-1", Board) == ExitCode.FINISHED
     [board] = BOARDS
-    assert {10, 20, 30} <= {step for step, names in board.told if "loss" in names}
+    assert {10, 20, 30} <= {step for step, names in board.logged if "loss" in names}
     assert (board.tags, board.names) == ({"retrace": PAGE}, ["office-sft abcdefgh"])
     [tracked] = of_kind(tmp_path / "abcdefgh-1", Tracked)
     assert tracked == Tracked("MLflow", "https://mlflow.example.org/#/experiments/3/runs/r7")
@@ -102,7 +102,7 @@ def test_a_resumed_run_goes_on_under_the_same_id(tmp_path: Path) -> None:
 def test_a_tracker_that_fails_ends_no_run_and_gives_no_secret_away(tmp_path: Path) -> None:
     assert run(tmp_path / "run", Away) == ExitCode.FINISHED
     [board] = BOARDS
-    assert max(step for step, _ in board.told) < 10
+    assert max(step for step, _ in board.logged) < 10
     [warning] = of_kind(tmp_path / "run", Warned)
     assert warning.message == "MLflow no longer accepts this run's data (ConnectionError)."
     assert "secret" not in (tmp_path / "run" / "events.jsonl").read_text()

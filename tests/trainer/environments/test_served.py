@@ -288,8 +288,8 @@ def misbehaving(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def step_with(**fields: str) -> bytes:
-    given = {"observation": "{}", "reward": "0", "done": "false", **fields}
-    return ("{" + ", ".join(f'"{name}": {value}' for name, value in given.items()) + "}").encode()
+    fields_sent = {"observation": "{}", "reward": "0", "done": "false", **fields}
+    return ("{" + ", ".join(f'"{name}": {value}' for name, value in fields_sent.items()) + "}").encode()
 
 
 @pytest.mark.parametrize(
@@ -342,8 +342,8 @@ def test_an_episode_of_a_task_of_ones_own_opens_with_its_chat():
     here = Office()
     [task] = first_tasks(Office, 1, levels=("L3",), seed=5)
     opening = here.reset(task)
-    asked = json.dumps({"type": "reset", "data": {"task": task.to_json(), "seed": 3}})
-    answer = Session(Server(Office)).answer(asked)
+    request = json.dumps({"type": "reset", "data": {"task": task.to_json(), "seed": 3}})
+    answer = Session(Server(Office)).answer(request)
     assert answer is not None
     assert answer["data"]["metadata"]["messages"] == opening
     nobodys = Session(Server(Office)).answer('{"type": "reset", "data": {"task": {"instruction": "Do it."}}}')

@@ -202,12 +202,12 @@ def test_train_and_held_out_requests_differ_and_tasks_are_the_same_for_the_same_
         split: [first_tasks(Office, 135, levels=(level,), split=split) for level in ("L4", "L5")]
         for split in ("train", "held_out")
     }
-    asked = {
+    questions = {
         split: {tuple(task.success_check["request"]["asked"]) for tasks in levels for task in tasks}
         for split, levels in drawn.items()
     }
-    assert len(asked["train"]) > 100
-    assert not asked["train"] & asked["held_out"]
+    assert len(questions["train"]) > 100
+    assert not questions["train"] & questions["held_out"]
     assert first_tasks(Office, 9, levels=("L5",)) == drawn["train"][1][:9]
 
 

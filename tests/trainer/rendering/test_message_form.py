@@ -34,7 +34,7 @@ def mistral() -> PreTrainedTokenizerFast:
 
 def calling(*ids: str | None, **arguments: str) -> dict[str, Any]:
     (made,) = call("find", **arguments)["tool_calls"]
-    return {"role": "assistant", "content": None, "tool_calls": [{**made, "id": each} for each in ids]}
+    return {"role": "assistant", "content": None, "tool_calls": [{**made, "id": call_id} for call_id in ids]}
 
 
 def result(identifier: str | None, content: str = "f12") -> dict[str, Any]:
@@ -140,11 +140,11 @@ R1_TURNS = [
 ]
 
 
-@pytest.mark.parametrize(("said", "written_as"), R1_TURNS)
-def test_where_turns_are_prompted_with_a_thought_the_policys_tokens_follow_that_prompt(said: Any, written_as: str):
+@pytest.mark.parametrize(("thoughts", "written_as"), R1_TURNS)
+def test_where_turns_are_prompted_with_a_thought_the_policys_tokens_follow_that_prompt(thoughts: Any, written_as: str):
     """In every turn, and however the reasoning was recorded. The prompt, including <think>, isn't learned from."""
     tokenizer = r1()
-    turn = {"role": "assistant", **said}
+    turn = {"role": "assistant", **thoughts}
     chat = [FIRST, turn, CHAT[2], turn]
     rendered = render_completion(tokenizer, [], chat, [])
     assert own_turns(tokenizer, *rendered) == [written_as + R1_END] * 2
@@ -167,7 +167,7 @@ def test_log_probabilities_of_such_turns_are_those_of_their_tokens_after_what_wa
     assert float(logprob) == pytest.approx(float(wanted), abs=1e-5)
 
 
-THINKS = [{**each, "reasoning_content": why} for each, why in ((CHAT[1], "Why so?"), (CHAT[3], "Hm hm?"))]
+THINKS = [{**message, "reasoning_content": why} for message, why in ((CHAT[1], "Why so?"), (CHAT[3], "Hm hm?"))]
 
 
 @pytest.mark.parametrize("family", ["glm4moe", "nemotron_3_nano", "gptoss", "lfm2_2_5"])

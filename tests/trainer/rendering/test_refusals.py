@@ -83,8 +83,8 @@ def run_of(kind: str, folder: Path, *, good: int, broken: int) -> ExitCode:
 @pytest.mark.parametrize("kind", ROWS)
 def test_every_algorithm_leaves_a_few_out_and_counts_them(kind: str, tmp_path: Path):
     assert run_of(kind, tmp_path, good=19, broken=1) == ExitCode.FINISHED
-    told = [stamped.event.message for stamped in events_of(tmp_path / "run") if isinstance(stamped.event, Warned)]
-    assert any("1 of 20 rows cannot be rendered" in message and "row 20" in message for message in told)
+    warnings = [stamped.event.message for stamped in events_of(tmp_path / "run") if isinstance(stamped.event, Warned)]
+    assert any("1 of 20 rows cannot be rendered" in message and "row 20" in message for message in warnings)
     rows = json.loads((tmp_path / "run" / "report.json").read_text())["rows"]
     assert (rows["train"], rows["refused"]) == (19, 1)
 
@@ -116,7 +116,7 @@ def test_reasoning_that_the_template_leaves_out_is_told_before_training(kind: st
     (tmp_path / "run").mkdir()
     row = ROWS[kind][0]
     thinking = {
-        key: [{**each, "reasoning_content": "Hm."} if each["role"] == "assistant" else each for each in value]
+        key: [{**entry, "reasoning_content": "Hm."} if entry["role"] == "assistant" else entry for entry in value]
         if key in ("messages", "chosen", "completion")
         else value
         for key, value in row.items()
@@ -130,8 +130,8 @@ def test_reasoning_that_the_template_leaves_out_is_told_before_training(kind: st
         "optimizer": {"batch_size": 2, "max_steps": 1, "max_length": 512},
     }
     assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
-    told = [stamped.event.message for stamped in events_of(tmp_path / "run") if isinstance(stamped.event, Warned)]
-    about = [message for message in told if "reasoning" in message]
+    warnings = [stamped.event.message for stamped in events_of(tmp_path / "run") if isinstance(stamped.event, Warned)]
+    about = [message for message in warnings if "reasoning" in message]
     expected = (
         "rows.jsonl: 2 of 4 rows hold reasoning, which the model's chat template leaves out. "
         "They are learned from without it."

@@ -66,9 +66,9 @@ def test_stated_calls_come_first_and_without_any_nothing_is_said():
         "role": "assistant",
         "tool_calls": [{"function": {"name": call.tool, "arguments": call.arguments}} for call in (FIND, SEND)],
     }
-    said = {"role": "assistant", "content": "Done."}
+    message = {"role": "assistant", "content": "Done."}
     run, unknown = (
-        Trajectory(task, [Step([], two_calls), Step([], said)]) for task in (stated, Task(key="u", instruction=""))
+        Trajectory(task, [Step([], two_calls), Step([], message)]) for task in (stated, Task(key="u", instruction=""))
     )
     scored, nothing = ToolUse().score([run, unknown])
     assert scored.value == pytest.approx((1 / 2 + 1 / 2 + 1) / 3)

@@ -36,8 +36,8 @@ def test_by_default_a_run_is_worth_its_outcome():
 def test_an_outcome_that_is_no_number_says_nothing():
     """Otherwise it would count as the best possible: `min(1.0, nan)` is 1."""
     scores = [
-        each.parts["outcome"]
-        for each in rewards_for(RewardsConfig(), Path()).score(
+        score.parts["outcome"]
+        for score in rewards_for(RewardsConfig(), Path()).score(
             [run(turn(), reward=reward) for reward in (float("nan"), float("inf"), float("-inf"))]
         )
     ]
@@ -46,8 +46,8 @@ def test_an_outcome_that_is_no_number_says_nothing():
 
 def test_what_a_turn_earned_is_bounded_as_the_outcome_is():
     """A runner or a served environment may report 1e300 for a turn, or NaN: all advantages of its group would be invalid."""
-    said = [turn(1e300), turn(float("-inf")), turn(float("nan")), turn(0.5)]
-    (reward,) = rewards_for(RewardsConfig(), Path()).score([run(*said, reward=1.0)])
+    steps = [turn(1e300), turn(float("-inf")), turn(float("nan")), turn(0.5)]
+    (reward,) = rewards_for(RewardsConfig(), Path()).score([run(*steps, reward=1.0)])
     assert reward.turns == [1.0, -1.0, 0.0, 0.5]
 
 
@@ -61,7 +61,7 @@ def test_success_is_what_counts_where_the_environment_knows_it_and_else_the_rewa
         run(turn(), reward=0.5, success=True, success_from_reward=True),
         run(turn(), reward=None, success=None),
     ]
-    parts = [each.parts["outcome"] for each in by_success.score(runs)]
+    parts = [score.parts["outcome"] for score in by_success.score(runs)]
     assert parts == [0.0, 0.0, 1.0, 0.5, 0.5, None]
 
 
@@ -128,8 +128,8 @@ def test_a_warning_says_when_the_outcome_does_not_dominate(tmp_path: Path):
     with EventLog(tmp_path / "events.jsonl") as events:
         rewards_for(RewardsConfig.from_json(tipping), tmp_path, events)
         rewards_for(RewardsConfig(), tmp_path, events)
-    said = [line.event for line in EventReader(tmp_path / "events.jsonl").new_events()]
-    assert [type(event) for event in said] == [Warned]
+    logged_events = [line.event for line in EventReader(tmp_path / "events.jsonl").new_events()]
+    assert [type(event) for event in logged_events] == [Warned]
 
 
 @pytest.mark.parametrize(

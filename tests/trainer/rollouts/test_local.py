@@ -58,7 +58,7 @@ def test_episodes_do_not_depend_on_how_many_are_played_at_once(tmp_path: Path):
         folder = tmp_path / str(parallel)
         folder.mkdir()
         run_here(folder, local_run(folder, parallel=parallel))
-        chats.append({key: json.dumps(each.messages()) for key, each in trajectories(folder).items()})
+        chats.append({key: json.dumps(trajectory.messages()) for key, trajectory in trajectories(folder).items()})
     assert chats[0] == chats[1]
 
 
@@ -105,7 +105,7 @@ def test_a_failure_reaches_everybody_though_one_has_given_up(monkeypatch: pytest
             impatient, *(asyncio.wait_for(engine.answer(request), 20) for _ in range(2)), return_exceptions=True
         )
 
-    assert [type(each) for each in asyncio.run(ask())] == [TimeoutError, MemoryError, MemoryError]
+    assert [type(result) for result in asyncio.run(ask())] == [TimeoutError, MemoryError, MemoryError]
 
 
 def test_a_folder_without_a_model_is_a_configuration_failure(tmp_path: Path):

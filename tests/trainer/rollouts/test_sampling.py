@@ -68,8 +68,8 @@ def answers(*numbers: int, sampling: Sampling | None = None, limits: Sequence[in
 
 def test_a_chat_is_answered_the_same_alone_and_in_company():
     together = answers(0, 1, 2)
-    assert [each.ids for each in together] == [answers(number)[0].ids for number in range(3)]
-    assert len({tuple(each.ids) for each in together}) == 3
+    assert [turn.ids for turn in together] == [answers(number)[0].ids for number in range(3)]
+    assert len({tuple(turn.ids) for turn in together}) == 3
 
 
 def test_a_long_answer_is_the_same_once_the_others_have_ended():
@@ -103,7 +103,9 @@ def test_a_turn_ends_with_the_end_token_or_at_its_limit():
 
 
 def test_a_stop_is_seen_between_two_tokens():
-    asked = iter([False, False, True])
+    answers_in_turn = iter([False, False, True])
     request = Request(render_prompt(TOKENIZER, CHATS[0], TOOLS), limit=50, rng=random.Random(0))
-    results = sample(small_model(), [request], Sampling(), end_ids=set(), pad_id=0, stopped=lambda: next(asked))
+    results = sample(
+        small_model(), [request], Sampling(), end_ids=set(), pad_id=0, stopped=lambda: next(answers_in_turn)
+    )
     assert results is None

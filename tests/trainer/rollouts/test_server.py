@@ -147,8 +147,8 @@ def test_the_key_comes_from_the_environment_and_must_be_there(
 def test_arguments_that_are_no_json_go_to_the_environment_as_they_are(tmp_path: Path, server: Server):
     function = {"name": "find_contact", "arguments": "{name: Ana}"}
     call = {"id": "abc", "type": "function", "function": function}
-    told = completion({"role": "assistant", "content": "", "tool_calls": [call]})
-    server.reply = lambda body: (200, told if len(body["messages"]) < 3 else looks_up_then_stops(body))
+    reply = completion({"role": "assistant", "content": "", "tool_calls": [call]})
+    server.reply = lambda body: (200, reply if len(body["messages"]) < 3 else looks_up_then_stops(body))
     assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
     assert trajectories(tmp_path)[0].steps[0].error == "the arguments are no JSON: {name: Ana}"
 
@@ -173,11 +173,15 @@ def test_a_server_without_tool_calling_is_spoken_to_in_plain_text(tmp_path: Path
 @pytest.mark.parametrize("status", [400, 500])
 def test_ids_of_calls_are_short_where_the_server_refuses_others(tmp_path: Path, server: Server, status: int):
     """Mistral's template refuses other ids, whatever the server."""
-    said = "Tool call IDs should be alphanumeric strings with length 9!"
+    error = "Tool call IDs should be alphanumeric strings with length 9!"
 
     def reply(body: dict[str, Any]) -> tuple[int, Any]:
-        given = [call["id"] for message in body["messages"] for call in message.get("tool_calls") or []]
-        return (status, {"error": said}) if any(len(each) != 9 for each in given) else (200, looks_up_then_stops(body))
+        call_ids = [call["id"] for message in body["messages"] for call in message.get("tool_calls") or []]
+        return (
+            (status, {"error": error})
+            if any(len(call_id) != 9 for call_id in call_ids)
+            else (200, looks_up_then_stops(body))
+        )
 
     server.reply = reply
     assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED

@@ -45,8 +45,8 @@ def talk(models: LocalModels, talking: Any) -> Any:
 
 
 def chat(model: str, *messages: dict[str, Any], **more: Any) -> dict[str, Any]:
-    asked = messages or ({"role": "user", "content": "Find the budget."},)
-    return {"model": model, "messages": list(asked), "max_tokens": 6, **more}
+    chat_messages = messages or ({"role": "user", "content": "Find the budget."},)
+    return {"model": model, "messages": list(chat_messages), "max_tokens": 6, **more}
 
 
 def ask(models: LocalModels, body: Any, **options: Any) -> httpx.Response:
@@ -61,25 +61,27 @@ def test_a_reply_has_the_tokens_that_the_model_sampled_with_their_log_probabilit
     run = trained(runs)
     reply = ask(LocalModels(runs, key=KEY), chat(run, temperature=0)).json()
     [choice] = reply["choices"]
-    prompt, said = reply["prompt_token_ids"], choice["token_ids"]
+    prompt, sampled = reply["prompt_token_ids"], choice["token_ids"]
     assert reply["usage"] == {
-        "prompt_tokens": len(prompt), "completion_tokens": len(said), "total_tokens": len(prompt) + len(said),
+        "prompt_tokens": len(prompt), "completion_tokens": len(sampled), "total_tokens": len(prompt) + len(sampled),
     }  # fmt: skip
     with torch.inference_mode():
-        logits = small_model(0).eval()(torch.tensor([prompt + said])).logits[0, len(prompt) - 1 : -1]
+        logits = small_model(0).eval()(torch.tensor([prompt + sampled])).logits[0, len(prompt) - 1 : -1]
     expected = logits.float().log_softmax(-1)
-    assert expected.argmax(-1).tolist() == said
-    logprobs = [each["logprob"] for each in choice["logprobs"]["content"]]
-    assert logprobs == pytest.approx([float(row[token]) for row, token in zip(expected, said, strict=True)], abs=1e-3)
+    assert expected.argmax(-1).tolist() == sampled
+    logprobs = [entry["logprob"] for entry in choice["logprobs"]["content"]]
+    assert logprobs == pytest.approx(
+        [float(row[token]) for row, token in zip(expected, sampled, strict=True)], abs=1e-3
+    )
 
 
 def test_a_chat_goes_on_after_the_very_tokens_that_were_sampled(runs: Path):
     async def two_turns(client: httpx.AsyncClient) -> tuple[Any, Any]:
         headers = {"X-Session-Id": "one"}
-        asked = {"role": "user", "content": "Find the budget."}
-        first = (await client.post("chat/completions", json=chat(run, asked), headers=headers)).json()
-        said = first["choices"][0]["message"]
-        again = chat(run, asked, said, {"role": "user", "content": "And now?"})
+        question = {"role": "user", "content": "Find the budget."}
+        first = (await client.post("chat/completions", json=chat(run, question), headers=headers)).json()
+        answer = first["choices"][0]["message"]
+        again = chat(run, question, answer, {"role": "user", "content": "And now?"})
         return first, (await client.post("chat/completions", json=again, headers=headers)).json()
 
     run = trained(runs)
@@ -230,8 +232,8 @@ def test_nothing_is_sampled_for_those_who_have_gone(runs: Path, monkeypatch: pyt
     ask(models, chat(run))
     chats = models._slots[run].chats
     assert chats is not None
-    asked: list[int] = []
-    monkeypatch.setattr(chats.engine, "_sample", lambda requests, is_awaited: asked.append(len(requests)))
+    lengths: list[int] = []
+    monkeypatch.setattr(chats.engine, "_sample", lambda requests, is_awaited: lengths.append(len(requests)))
 
     async def leave() -> None:
         body = json.dumps(chat(run)).encode()
@@ -254,7 +256,7 @@ def test_nothing_is_sampled_for_those_who_have_gone(runs: Path, monkeypatch: pyt
             await asyncio.sleep(0)
 
     asyncio.run(leave())
-    assert asked == []
+    assert lengths == []
 
 
 @pytest.mark.parametrize(
@@ -288,8 +290,8 @@ def test_parameters_that_change_nothing_are_no_reason_to_refuse(runs: Path):
 
 def test_without_the_gateways_key_nothing_is_said(runs: Path):
     models = LocalModels(runs, key=KEY)
-    for given in ("", "Bearer ", "Bearer rs_somebody", f"Basic {KEY}"):
-        assert ask(models, chat(trained(runs)), headers={"Authorization": given}).status_code == 401
+    for header in ("", "Bearer ", "Bearer rs_somebody", f"Basic {KEY}"):
+        assert ask(models, chat(trained(runs)), headers={"Authorization": header}).status_code == 401
 
 
 def test_a_model_that_is_too_large_is_for_another_server(runs: Path, monkeypatch: pytest.MonkeyPatch):
@@ -320,8 +322,8 @@ def test_a_chat_template_that_never_ends_ends_its_own_chat_alone(runs: Path, mon
     if template.exists():
         template.write_text(loop + template.read_text())
     else:
-        told = json.loads(config.read_text())
-        config.write_text(json.dumps(told | {"chat_template": loop + told["chat_template"]}))
+        tokenizer_config = json.loads(config.read_text())
+        config.write_text(json.dumps(tokenizer_config | {"chat_template": loop + tokenizer_config["chat_template"]}))
     models = LocalModels(runs, key=KEY)
     assert ask(models, chat(endless)).status_code == 200
 

@@ -90,9 +90,9 @@ def test_equal_runs_never_diverge() -> None:
 
 
 def test_another_answer_to_the_same_call_is_a_divergence() -> None:
-    asked = call("roll")
-    left = [action_of(asked, []), action_of(call("stop"), [{"role": "tool", "tool_call_id": "1", "content": "4"}])]
-    right = [action_of(asked, []), action_of(call("stop"), [{"role": "tool", "tool_call_id": "2", "content": "6"}])]
+    action = call("roll")
+    left = [action_of(action, []), action_of(call("stop"), [{"role": "tool", "tool_call_id": "1", "content": "4"}])]
+    right = [action_of(action, []), action_of(call("stop"), [{"role": "tool", "tool_call_id": "2", "content": "6"}])]
     alignment = align(left, right)
     assert alignment.pairs[1] == Pair(1, 1, same_action=True, same_context=False)
     assert alignment.first_divergence == 1

@@ -111,11 +111,11 @@ def test_what_is_no_data_is_passed_over_and_named_and_other_json_is_told_why() -
         )
     )
     assert (batch.state, batch.trajectory_count) == (JobState.DONE, 1)
-    told = reasons(batch)
-    assert told[0].startswith("run/preds.json: No known format: the first record has the keys `instance`")
-    assert "docs/importing.md" not in told[0]
-    assert told[1].endswith(": run/exit.yaml, run/log.txt, run/model.pkl.")
-    assert len(told) == 2
+    messages = reasons(batch)
+    assert messages[0].startswith("run/preds.json: No known format: the first record has the keys `instance`")
+    assert "docs/importing.md" not in messages[0]
+    assert messages[1].endswith(": run/exit.yaml, run/log.txt, run/model.pkl.")
+    assert len(messages) == 2
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_damaged_file_keeps_none_of_the_others_from_coming_in() -> None:
 
 
 def test_a_cut_off_tar_gives_what_it_holds_and_then_says_so() -> None:
-    body = tar_gz({f"{n}.jsonl": lines(*(rich(n * 100 + k, said=str(k * n)) for k in range(50))) for n in range(40)})
+    body = tar_gz({f"{n}.jsonl": lines(*(rich(n * 100 + k, suffix=str(k * n)) for k in range(50))) for n in range(40)})
     batch = imported(body[: len(body) // 2])
     assert batch.state == JobState.FAILED
     assert "The archive is cut off or damaged" in batch.error

@@ -287,12 +287,12 @@ def test_an_import_says_of_how_many_tasks_its_trajectories_are():
 
 
 def test_many_runs_of_one_task_of_which_nothing_is_known_are_worth_a_warning():
-    said = CHAT[1:]
-    batch = imported(lines(*({"messages": said, "task_id": "t", "id": number} for number in range(12))))
+    answer = CHAT[1:]
+    batch = imported(lines(*({"messages": answer, "task_id": "t", "id": number} for number in range(12))))
     assert (batch.task_count, batch.warning_count) == (1, 1)
     assert batch.warnings[0].startswith("12 of 12 trajectories share the task t, and nothing says what was asked.")
-    asked = imported(lines(*({"messages": CHAT, "task_id": "u", "id": number} for number in range(12))))
-    assert (asked.task_count, asked.warning_count) == (1, 0)
+    without_instructions = imported(lines(*({"messages": CHAT, "task_id": "u", "id": number} for number in range(12))))
+    assert (without_instructions.task_count, without_instructions.warning_count) == (1, 0)
 
 
 def test_rewards_that_are_no_numbers_are_left_out_with_warnings_that_name_their_places():

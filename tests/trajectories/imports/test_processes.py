@@ -152,7 +152,7 @@ def peak_of(process: subprocess.Popen[str]) -> int:
     watched = psutil.Process(process.pid)
     while process.poll() is None:
         with suppress(psutil.NoSuchProcess):
-            peak = max(peak, sum(each.memory_info().rss for each in (watched, *watched.children())))
+            peak = max(peak, sum(process_seen.memory_info().rss for process_seen in (watched, *watched.children())))
         time.sleep(0.02)
     return peak
 

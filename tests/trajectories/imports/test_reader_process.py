@@ -31,7 +31,7 @@ ROWS = 1500
 
 
 def long_rows() -> list[dict[str, object]]:
-    return [rich(number, said=" word" * 1200) for number in range(ROWS)]
+    return [rich(number, suffix=" word" * 1200) for number in range(ROWS)]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def always_elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[SecondProcess]:
     return started
 
 
-def told(chunks: Iterator[Chunk]) -> list[object]:
+def content_of(chunks: Iterator[Chunk]) -> list[object]:
     """Everything in the chunks except ids, which are always new."""
     return [
         (
@@ -69,8 +69,8 @@ def test_it_reads_as_this_process_does(tmp_path: Path, start: int) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_bytes(lines(*long_rows()) + b"rubbish\n" + lines(rich(ROWS)))
     with path.open("rb") as here, path.open("rb") as there:
-        expected = told(chunks(here, path.name, start))
-        assert told(chunks_elsewhere(there, path.name, start)) == expected
+        expected = content_of(chunks(here, path.name, start))
+        assert content_of(chunks_elsewhere(there, path.name, start)) == expected
     assert len(expected) > (4 if start == 0 else 2)
 
 

@@ -31,8 +31,8 @@ def home() -> Workspace:
 def run(policy: str = "p", instance: str = NAME, **more: Any) -> dict[str, Any]:
     """A trajectory of an instance, in mini-swe-agent's format."""
     model = {"config": {"model": {"model_name": policy}}}
-    said = {"resolved": more.pop("resolved")} if "resolved" in more else {}
-    return {**RUN, **said, "instance_id": instance, "info": {**RUN["info"], **model, **more}}
+    verdict = {"resolved": more.pop("resolved")} if "resolved" in more else {}
+    return {**RUN, **verdict, "instance_id": instance, "info": {**RUN["info"], **model, **more}}
 
 
 def outcomes() -> list[tuple[str, bool | None]]:

@@ -113,15 +113,15 @@ def test_a_record_that_kills_its_workers_is_given_up_by_name():
 
 
 def test_vanished_and_forgotten_imports_are_told_to_the_workers_again(monkeypatch, django_capture_on_commit_callbacks):
-    told = []
-    monkeypatch.setattr("workers.app.app.send_task", lambda name, args: told.append(args[0]))
+    states = []
+    monkeypatch.setattr("workers.app.app.send_task", lambda name, args: states.append(args[0]))
     vanished, forgotten, fresh, done = (upload(lines(rich(n))) for n in range(4))
     lifecycle.claim(IMPORTS, vanished.pk, worker="elsewhere:1")
     ImportBatch.objects.filter(pk__in=[vanished.pk, forgotten.pk]).update(leased_until=now() - timedelta(seconds=1))
     ImportBatch.objects.filter(pk=done.pk).update(state=JobState.DONE, leased_until=now() - timedelta(days=1))
     with django_capture_on_commit_callbacks(execute=True):
         assert lifecycle.recover(IMPORTS) == [vanished]
-    assert sorted(told) == sorted([str(vanished.pk), str(forgotten.pk)])
+    assert sorted(states) == sorted([str(vanished.pk), str(forgotten.pk)])
     assert fresh.state == JobState.WAITING
 
 

@@ -21,7 +21,7 @@ KEY = re.compile(r"/bucket/imports/\d{4}/\d\d/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+def bucket_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
     """The requests that the S3 client sends to a bucket, which is empty and accepts every upload."""
     seen: list[tuple[str, str]] = []
 
@@ -56,14 +56,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_the_key_in_a_bucket_is_ours_whatever_the_file_is_called(asked, name):
+def test_the_key_in_a_bucket_is_ours_whatever_the_file_is_called(bucket_requests, name):
     stored = store(ContentFile(b"{}"), filename=name)
-    assert {method for method, _ in asked} >= {"PUT"}
-    assert all(KEY.fullmatch(path.partition("?")[0]) for _, path in asked), asked
-    assert asked[-1][1].partition("?")[0] == f"/bucket/{stored.name}"
+    assert {method for method, _ in bucket_requests} >= {"PUT"}
+    assert all(KEY.fullmatch(path.partition("?")[0]) for _, path in bucket_requests), bucket_requests
+    assert bucket_requests[-1][1].partition("?")[0] == f"/bucket/{stored.name}"
     assert stored.filename
     assert not {"/", "\x00", "\n"} & set(stored.filename)
 
 
-def test_two_files_of_one_name_are_two_keys(asked):
+def test_two_files_of_one_name_are_two_keys(bucket_requests):
     assert len({store(ContentFile(b"{}"), filename="a.json").name for _ in range(2)}) == 2

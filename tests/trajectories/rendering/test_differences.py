@@ -11,7 +11,7 @@ from tests.white_space import collapsed
 PROMPT = "Mend the function that divides by zero.\n" * 20
 
 
-def told(*messages: tuple[str, str]) -> StepView:
+def step_after(*messages: tuple[str, str]) -> StepView:
     context: Any = [{"role": role, "content": content} for role, content in messages]
     step = Step(index=0, kind="tool", context=context, message={"role": "assistant", "content": "I look."})
     return step_view(step, following=[], part_url="/parts/")
@@ -23,7 +23,7 @@ def folded(view: StepView) -> list[tuple[str, bool, bool]]:
 
 def test_a_long_prompt_that_both_were_given_is_folded_and_says_so() -> None:
     left, right = mark_pair(
-        told(("system", "Be brief."), ("user", PROMPT)), told(("system", "Be kind."), ("user", PROMPT))
+        step_after(("system", "Be brief."), ("user", PROMPT)), step_after(("system", "Be kind."), ("user", PROMPT))
     )
     assert folded(left) == folded(right) == [("system", True, False), ("user", True, True)]
     page = collapsed(render_macro("trajectories/steps.jinja", "message", left.context[1]))
@@ -32,11 +32,11 @@ def test_a_long_prompt_that_both_were_given_is_folded_and_says_so() -> None:
 
 def test_what_differs_beyond_what_is_shown_stays_open() -> None:
     long = PROMPT * 50
-    left, right = mark_pair(told(("user", long)), told(("user", long + "!")))
+    left, right = mark_pair(step_after(("user", long)), step_after(("user", long + "!")))
     assert folded(left) == folded(right) == [("user", False, False)]
 
 
 def test_short_words_and_what_only_one_was_told_stay_open() -> None:
-    left, right = mark_pair(told(("user", "Yes."), ("user", PROMPT)), told(("user", "Yes.")))
+    left, right = mark_pair(step_after(("user", "Yes."), ("user", PROMPT)), step_after(("user", "Yes.")))
     assert folded(left) == [("user", False, True), ("user", False, False)]
     assert folded(right) == [("user", False, True)]

@@ -171,7 +171,7 @@ def test_a_patch_leaves_out_what_did_not_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "value", "encoded", "problem"),
+    ("raw", "value", "encoded", "problem"),
     [
         ({"a": 1}, {"a": 1}, 0, ""),
         ('{"a": 1}', {"a": 1}, 1, ""),
@@ -187,8 +187,8 @@ def test_a_patch_leaves_out_what_did_not_change() -> None:
         ),
     ],
 )
-def test_arguments_are_read_however_they_were_encoded(given: Any, value: Any, encoded: int, problem: str) -> None:
-    assert arguments_of(given) == (value, encoded, problem)
+def test_arguments_are_read_however_they_were_encoded(raw: Any, value: Any, encoded: int, problem: str) -> None:
+    assert arguments_of(raw) == (value, encoded, problem)
 
 
 def test_unparsable_arguments_are_shown_raw_and_marked() -> None:

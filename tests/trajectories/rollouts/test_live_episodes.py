@@ -26,8 +26,8 @@ def record(steps: int, *, long: str = "") -> bytes:
         return {"context": context if i else [], "message": {"role": "assistant", "tool_calls": [call]}, "reward": 0.0}
 
     closing = [{"role": "tool", "tool_call_id": f"c{steps - 1}", "content": f"saw {steps - 1}{long}"}]
-    given = {"format": "retrace/1", "id": "rule:lamp#0", "task": {"key": "lamp", "instruction": "Find the lamp."}}
-    return json.dumps({**given, "steps": [step(i) for i in range(steps)], "closing": closing}).encode()
+    fields = {"format": "retrace/1", "id": "rule:lamp#0", "task": {"key": "lamp", "instruction": "Find the lamp."}}
+    return json.dumps({**fields, "steps": [step(i) for i in range(steps)], "closing": closing}).encode()
 
 
 @pytest.fixture

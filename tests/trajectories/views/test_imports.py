@@ -57,14 +57,14 @@ def researcher(client: Client):
 def test_an_uploaded_file_is_queued_and_its_page_opens(
     client, researcher, django_capture_on_commit_callbacks, monkeypatch
 ):
-    told: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr("workers.app.app.send_task", lambda name, args: told.append((name, list(args))))
+    messages: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr("workers.app.app.send_task", lambda name, args: messages.append((name, list(args))))
     with django_capture_on_commit_callbacks(execute=True):
         answer = client.post(reverse("trajectories:imports"), {"uploads": [chat_file()]})
     batch = ImportBatch.objects.get()
     assert answer.status_code == 302
     assert answer.url == reverse("trajectories:import", args=[batch.pk])
-    assert told == [("imports.run", [str(batch.pk)])]
+    assert messages == [("imports.run", [str(batch.pk)])]
     page = client.get(answer.url)
     assert page.status_code == 200
     assert b"chats.jsonl" in page.content

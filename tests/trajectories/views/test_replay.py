@@ -239,9 +239,9 @@ def test_hostile_steps_keep_the_page_whole(reader: Membership) -> None:
 
 
 def test_a_search_shows_the_words_around_what_it_found(reader: Membership) -> None:
-    said = 'He said "stop" before\nthe long and winding road to the needle in the "haystack" and so on'
+    text = 'He said "stop" before\nthe long and winding road to the needle in the "haystack" and so on'
     run = factories.imported_run(
-        [{"context": [], "message": {"role": "assistant", "content": said}}], of=reader.workspace
+        [{"context": [], "message": {"role": "assistant", "content": text}}], of=reader.workspace
     )
     answer = signed_in(reader).get(reverse("trajectories:search", args=[run.pk]), {"q": "needle"}).json()
     assert answer["found"] == [[0, '…winding road to the needle in the "haystack" and so on']]
