@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MAX_FIELDS = 50
 CSRF_FIELD = "csrfmiddlewaretoken"
 """How session requests send their CSRF token."""
-UNSTORABLE = "It holds a null character or half of a surrogate pair, which can't be stored."
+UNSTORABLE = "It holds a null character or a lone surrogate, which can't be stored."
 MAX_PROBLEM_LENGTH = 1000
 """Maximum length of one message about a field, since some quote the input."""
 

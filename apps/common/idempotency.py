@@ -29,7 +29,7 @@ MAX_CHARACTERS = 200
 """Longer keys are refused: if truncated, two keys could collide, and the second request would be lost."""
 MAX_KEPT = 64 << 10
 """Maximum characters of a stored response. Some contain whole trajectories, and many requests would fill the database's disk."""
-NOT_KEPT = "This request was carried out when it came first. Its answer was too long to be kept: ask for what it made or changed."
+NOT_KEPT = "This request was already carried out, but its response was too long to be kept. Request what it created or changed."
 PATIENCE_SECONDS = 10.0
 """How long a second request waits for the first one's response."""
 

@@ -44,7 +44,7 @@ def best_effort(subject: object) -> Iterator[None]:
     try:
         yield
     except Exception:
-        logger.warning("%s: could not tell the pages that watch", subject, exc_info=True)
+        logger.warning("%s: could not update the open pages", subject, exc_info=True)
 
 
 def send(group: str, html: str) -> None:

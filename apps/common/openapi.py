@@ -16,7 +16,7 @@ KEY = OpenApiParameter(
     HEADER,
     {"type": "string", "maxLength": MAX_CHARACTERS},
     OpenApiParameter.HEADER,
-    description=f"At most {MAX_CHARACTERS} characters. The same request with the same key within a day is done once, and answered alike.",
+    description=f"At most {MAX_CHARACTERS} characters. The same request with the same key within a day is carried out once, and gets the same response.",
 )
 
 

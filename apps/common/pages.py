@@ -50,7 +50,7 @@ class ApiCursorPagination(CursorPagination):
             if cursor and cursor.position is not None:
                 self._rows.filter(**{f"{self.ordering[0].lstrip('-')}__gt": cursor.position})  # lazy, no query yet
         except (NotFound, ValueError, DjangoValidationError):
-            problem = "It is damaged, or of another list. Leave it out, then follow `next`."
+            problem = "It's damaged, or belongs to another list. Leave it out, then follow `next`."
             raise ValidationError({"cursor": [problem]}) from None
         return cursor
 

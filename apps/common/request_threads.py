@@ -50,7 +50,7 @@ class OneTripHandler(ASGIHandler):
         signals.request_started.send(sender=self.__class__, scope=scope)
         request, refusal = self.create_request(scope, body)
         if request is None:
-            assert refusal is not None, "what is no request has been refused"
+            assert refusal is not None, "an invalid request has a refusal"
             refusal.close()
             return refusal
         try:

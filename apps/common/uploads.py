@@ -126,7 +126,7 @@ class LimitUploads:
             nonlocal has_ended
             message = await (receive() if has_ended else self._next(body, receive))
             if message is None:
-                await _answer(scope, send, 408, "The rest of the request didn't come in time. Send it again.")
+                await _answer(scope, send, 408, "The rest of the request didn't arrive in time. Send it again.")
                 return GONE
             size = body.taken
             body.taken += len(message.get("body", b""))
@@ -210,13 +210,13 @@ def _limit(path: str) -> int:
 
 
 async def _refuse(scope: Scope, send: Send, limit: int) -> None:
-    message = f"The request is larger than the {limit // 1024**2:,} MiB that this address takes."
+    message = f"The request is larger than the {limit // 1024**2:,} MiB that this address accepts."
     await _answer(scope, send, 413, message)
 
 
 async def _refuse_sender(scope: Scope, send: Send, token: str, limit: int) -> None:
     size = f"{limit // 1024**2} MiB" if limit >= 1 << 20 else f"{limit // 1024} KiB"
-    await _answer(scope, send, 401, f"Sign in, or send {token}: of others this takes {size} only.")
+    await _answer(scope, send, 401, f"Sign in, or send {token}: from others, this address accepts at most {size}.")
 
 
 async def _refuse_full(scope: Scope, send: Send) -> None:

@@ -149,7 +149,7 @@ def key_of(request: Request) -> str:
     key = key.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
     if not key:
         raise NoSession(
-            "Send a session's key, or an API token, as `Authorization: Bearer …`. POST /api/v1/sessions answers it as `api_key`."
+            "Send a session's key, or an API token, as `Authorization: Bearer …`. POST /api/v1/sessions returns the key as `api_key`."
         )
     return key
 
@@ -162,7 +162,7 @@ async def body_of(request: Request, dialect: type[Dialect]) -> dict[str, Any]:
     except TimeoutError:
         raise BadRequest(f"The request wasn't complete after {settings.GATEWAY_DEADLINE_SECONDS:g} s.") from None
     if jsontext.has_more_values(content, MAX_VALUES):
-        raise TooLarge(f"The request has more values than the {MAX_VALUES:,} that the gateway takes.")
+        raise TooLarge(f"The request has more values than the {MAX_VALUES:,} that the gateway accepts.")
     try:
         body = jsontext.loads(content)
         jsontext.dumps(body)  # refuse what couldn't be stored
@@ -182,7 +182,7 @@ async def _read(request: Request) -> bytes:
         size += len(piece)
         if size > settings.GATEWAY_MAX_BYTES:
             raise TooLarge(
-                f"The request is larger than the {settings.GATEWAY_MAX_BYTES >> 20} MiB that the gateway takes."
+                f"The request is larger than the {settings.GATEWAY_MAX_BYTES >> 20} MiB that the gateway accepts."
             )
         pieces.append(piece)
     return b"".join(pieces)

@@ -10,7 +10,7 @@ from apps.gateway.models import Call, Join
 from apps.redaction.redaction import Redaction, Rule, is_file, is_word_of_protocol, marker
 from contract.values import Json
 
-REDACTED = "Text of its chat was redacted, and its token ids would spell it."
+REDACTED = "Text of its chat was redacted, and its token ids would reveal it."
 OF_TOKENS = ("token_ids", "prompt_token_ids", "logprobs", "prompt_logprobs")
 """Token-level fields of a reply or a choice."""
 WITHHELD = marker("the rules failed")

@@ -122,7 +122,7 @@ class NotSpoken(NotSupported):
 
     def __init__(self, protocol: str) -> None:
         super().__init__(
-            f"The policy's server doesn't speak {protocol}. Ask it for chat completions (/v1/chat/completions), or lead the session to a server that does, such as vLLM."
+            f"The policy's server doesn't speak {protocol}. Ask it for chat completions (/v1/chat/completions), or create the session with a policy whose server does, such as vLLM."
         )
 
 

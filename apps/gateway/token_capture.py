@@ -90,7 +90,7 @@ class Capture:
             self.tokens.logprobs += [float(token["logprob"]) for token in content or []]
         except (TypeError, ValueError, KeyError, OverflowError):
             self.tokens.problem = (
-                self.tokens.problem or "The server's token ids or log-probabilities are in no known form."
+                self.tokens.problem or "The server's token ids or log-probabilities are in an unknown form."
             )
         if not self._wants_ids:
             for holder in (reply, first):

@@ -39,7 +39,7 @@ class NewRedactionRuleSerializer(RequestSerializer):
         required=False,
         default="",
         trim_whitespace=False,
-        help_text="A regular expression as RE2 reads it.",
+        help_text="A regular expression in RE2 syntax.",
     )
 
 

@@ -18,7 +18,7 @@ class PatternForm(forms.Form):
     pattern = forms.CharField(
         max_length=MAX_PATTERN_LENGTH,
         strip=False,
-        help_text="A regular expression as RE2 reads it, such as \\bT-\\d{6}\\b.",
+        help_text="A regular expression in RE2 syntax, such as \\bT-\\d{6}\\b.",
     )
 
 

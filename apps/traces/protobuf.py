@@ -80,7 +80,7 @@ def _parts(message: memoryview, seen: Iterator[int]) -> Iterator[tuple[int, memo
         else:
             raise NotProtobuf(f"A field has the wire type {kind}, which OTLP doesn't have.")
     if position > end:
-        raise NotProtobuf("It ends inside of a field.")
+        raise NotProtobuf("It ends inside a field.")
 
 
 def _varint(message: memoryview, position: int) -> tuple[int, int]:
@@ -91,7 +91,7 @@ def _varint(message: memoryview, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position
         shift += 7
-    raise NotProtobuf("It ends inside of a number, or a number is longer than 64 bits.")
+    raise NotProtobuf("It ends inside a number, or a number is longer than 64 bits.")
 
 
 def resource_of(body: bytes) -> dict[str, Json]:

@@ -61,7 +61,7 @@ class BlindStepSerializer(serializers.Serializer[Any]):
 class BlindRunSerializer(serializers.Serializer[Any]):
     """A trajectory without anything that reveals which policy generated it or how it ended."""
 
-    side = serializers.CharField(help_text="`left` or `right` of a pair; `run` where there is one.")
+    side = serializers.CharField(help_text="`left` or `right` for a pair; `run` for a single trajectory.")
     steps = BlindStepSerializer(many=True)
     closing = serializers.ListField(child=serializers.DictField(), help_text="Messages after the last step.")
 

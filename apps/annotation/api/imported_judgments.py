@@ -46,7 +46,9 @@ class SurveySerializer(serializers.Serializer[Any]):
     sides = serializers.ListField(
         child=serializers.CharField(), allow_null=True, help_text="What each pair's sides are called; null: no pairs."
     )
-    verdicts = SaidColumnSerializer(many=True, help_text="Of pairs, or of trajectories where there are none.")
+    verdicts = SaidColumnSerializer(
+        many=True, help_text="Columns that may hold verdicts on pairs or, without pairs, on trajectories."
+    )
     labels = SaidColumnSerializer(many=True, help_text="Columns that label steps.")
     indexes = serializers.ListField(
         child=serializers.CharField(), help_text="Columns of whole numbers, which may be step indexes."
@@ -59,7 +61,7 @@ class MeaningSerializer(RequestSerializer):
 
     value = serializers.JSONField(help_text="The value in the file: text, a number, or a boolean.")
     means = serializers.CharField(
-        help_text="Of a pair `3` (the first side is much better) to `-3`, or `both_bad`; of a trajectory `1` or `-1`; of a step `1`, `0` or `-1`."
+        help_text="For a pair, `3` (the first side is much better) to `-3`, or `both_bad`; for a trajectory, `1` or `-1`; for a step, `1`, `0` or `-1`."
     )
 
 

@@ -77,7 +77,7 @@ class MakeKnownSerializer(RequestSerializer):
         max_length=20,
         default="",
         allow_blank=True,
-        help_text="Of a pair `1` a is better, `0` neither, `-1` b; of steps the first wrong one's number or `none`; of a rating as its page has it.",
+        help_text="For a pair: `1` if a is better, `0` if neither, `-1` if b. For steps: the number of the first wrong one, or `none`. For a rating: as on its page.",
     )
     because = serializers.CharField(
         max_length=2000, default="", allow_blank=True, help_text="The reason for the answer, shown to newcomers."

@@ -120,7 +120,7 @@ class JudgesView(_JudgesQueueView):
     @extend_schema(
         operation_id="queue_judges_create",
         summary="Add a served model or a reward model as an annotator of a queue of pairs",
-        description="`prelabel` judges beside people without taking places; `join` takes places like a person. A worker starts at once.",
+        description="`prelabel` judges in addition to people, without taking up slots; `join` takes slots like a person. A worker starts at once.",
         request=SendSerializer,
         responses={
             201: JudgeSerializer,

@@ -66,14 +66,14 @@ NewQueueSerializer = request_of(
     questions=QuestionsValue(
         default=None,
         allow_null=True,
-        help_text=f"{questions_help} Text is read in an older notation, a question a line.",
+        help_text=f"{questions_help} Text is read in an older notation, one question per line.",
     ),
     aspects=serializers.CharField(
         default=None,
         allow_null=True,
         allow_blank=True,
         max_length=10_000,
-        help_text="Older notation: a comparison a line, “Safety: 3”. Use `questions`.",
+        help_text="Older notation: one comparison per line, such as “Safety: 3”. Use `questions`.",
     ),
     trajectories=serializers.ListField(
         child=serializers.UUIDField(), default=list, max_length=10_000, help_text="Exactly these trajectories."
@@ -83,7 +83,7 @@ NewQueueSerializer = request_of(
         allow_blank=True,
         max_length=2000,
         validators=[refuse_unknown_filters],
-        help_text="Where no ids are given: the query string of a list of trajectories, such as `batch=<id>`; empty: all.",
+        help_text="If no ids are given: the query string of a list of trajectories, such as `batch=<id>`; empty: all.",
     ),
 )
 

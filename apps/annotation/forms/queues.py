@@ -66,11 +66,11 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
     )
     questions = QuestionsField(
         label="Questions",
-        help_text="What is asked beside the main thing, as a JSON list. Left out: the kind's usual questions. Each needs a name; "
-        "type is scale, choice, choices, text or, of pairs, comparison.",
+        help_text="What is asked besides the main question, as a JSON list. If left out: the kind's default questions. Each needs a name; "
+        "type is scale, choice, choices, text or, for pairs, comparison.",
     )
     pairs = forms.ChoiceField(label="Of each task", choices=PAIRS, initial="all", widget=forms.RadioSelect)
-    per_task = forms.IntegerField(label="How many a task", min_value=1, max_value=10_000, initial=3, required=False)
+    per_task = forms.IntegerField(label="How many per task", min_value=1, max_value=10_000, initial=3, required=False)
     different_outcomes = forms.BooleanField(
         label="Only trajectories that ended differently",
         required=False,

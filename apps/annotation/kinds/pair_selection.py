@@ -105,12 +105,12 @@ class Pairing:
     def of_single_trajectories(self) -> str:
         """Description for queues of single trajectories."""
         return {None: "all trajectories of a task", 1: "one trajectory per task"}.get(
-            self.per_task, f"{self.per_task} trajectories a task"
+            self.per_task, f"{self.per_task} trajectories per task"
         )
 
     def __str__(self) -> str:
         count = {None: "all pairs of a task", 1: "one pair per task"}.get(
-            self.per_task, f"{self.per_task} pairs a task"
+            self.per_task, f"{self.per_task} pairs per task"
         )
         rules = [
             rule

@@ -274,7 +274,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
     def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
         if decision["upheld"] is not None:
-            return "upheld", "Of a pair no judgment is upheld; give `strength` or `both_bad`."
+            return "upheld", "A judgment of a pair can't be upheld; give `strength` or `both_bad`."
         if decision["both_bad"] == (decision["strength"] is not None):
             return "strength", "Give a grade from -3 to 3, or `both_bad` without one."
         return None

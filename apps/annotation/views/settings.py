@@ -53,7 +53,7 @@ def settings(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 def _saved(before: Queue, after: Queue) -> str:
     """The message after saving. Adding slots doesn't reopen a queue that was paused, closed, or has ended."""
     if after.overlap > before.overlap and after.state in (Queue.State.PAUSED, Queue.State.CLOSED):
-        return f"Saved. The queue is {after.get_state_display().lower()}; its new places are assigned once it is open again."
+        return f"Saved. The queue is {after.get_state_display().lower()}; its new slots are assigned once it is open again."
     return "Saved. The changes apply from now on."
 
 

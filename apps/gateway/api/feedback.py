@@ -118,7 +118,7 @@ class FeedbackView(APIView):
         auth=[{"bearer": []}],  # type: ignore[list-item]  # OpenAPI wants an object, whatever the stub says
         summary="Send a user's feedback on a session",
         description=(
-            "With a feedback key (`rf_…`), which may stand in a browser and opens nothing else, or with a researcher's API token. "
+            "With a feedback key (`rf_…`), which is safe in a browser because it allows nothing else, or with a researcher's API token. "
             "Pages of any site may send it. The latest feedback of a session counts."
         ),
         request=FeedbackSerializer,

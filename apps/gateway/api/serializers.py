@@ -251,7 +251,7 @@ class TraceSerializer(serializers.Serializer[Any]):
     )
     cost = serializers.DictField(
         allow_null=True,
-        help_text="dollars (null: unknown), estimated_calls, unknown_calls. Null of a split's open session.",
+        help_text="dollars (null: unknown), estimated_calls, unknown_calls. Null while a split's session is open.",
     )
     events = SessionEventSerializer(many=True)
 

@@ -39,7 +39,7 @@ class AnthropicMessages(Dialect):
     name = "messages"
     path = "messages"
     title = "Anthropic's Messages (/v1/messages)"
-    nothing_read = "The policy's server sent something that is no message of Anthropic's protocol."
+    nothing_read = "The policy's server sent something that isn't a message of Anthropic's protocol."
     takes_api_key = True
     fields_stored_apart = ("messages", "tools", "system")
 

@@ -18,7 +18,7 @@ class ChatCompletions(Dialect):
     name = "chat"
     path = "chat/completions"
     title = "OpenAI's chat completions (/v1/chat/completions)"
-    nothing_read = "The policy's server sent something that is no chat completion."
+    nothing_read = "The policy's server sent something that isn't a chat completion."
     is_everywhere = True
     fields_stored_apart = ("messages", "tools")
 

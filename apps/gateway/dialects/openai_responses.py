@@ -45,7 +45,7 @@ class OpenAIResponses(Dialect):
     name = "responses"
     path = "responses"
     title = "OpenAI's Responses (/v1/responses)"
-    nothing_read = "The policy's server sent something that is no response of OpenAI's protocol."
+    nothing_read = "The policy's server sent something that isn't a response of OpenAI's protocol."
     fields_stored_apart = ("input", "tools", "instructions")
 
     def __init__(self, body: dict[str, Any], context: ReplyContext) -> None:

@@ -1,4 +1,4 @@
-"""Sessions, calls, splits and their keys, as a new database has them. One that is older is brought here by what this replaces."""
+"""Creates the tables of sessions, calls, splits, and keys in new databases. Older ones have run the migrations it replaces."""
 
 import apps.common.fields
 import apps.common.ids

@@ -70,8 +70,8 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"<html", "a web page; perhaps the download needed a sign-in"),
     (
         b"# aider chat started",
-        "aider's chat history: Markdown, in which an answer and what aider said of it look alike. Let aider's model calls be logged as "
-        "JSON Lines, for one by a proxy such as LiteLLM, and import these",
+        "aider's chat history: Markdown, in which the model's replies look like aider's own messages. Log aider's model calls as "
+        "JSON Lines, for example with the proxy LiteLLM, and import those",
     ),
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{", b"[\x00", b"\x00[")
@@ -134,7 +134,7 @@ def layout_of(head: bytes, *, is_whole: bool) -> Layout:
     if first[:1] not in b"{[":
         raise UnreadableFile(
             f"The file starts with {first[:40].decode('utf-8', 'replace')!r}, which is not JSON. "
-            f"Expected JSON Lines (an object a line), a JSON list, a JSON object, or a table with names in its first row."
+            f"Expected JSON Lines (one object per line), a JSON list, a JSON object, or a table with names in its first row."
         )
     if lines[0].strip() == b"[":
         return Layout.LIST

@@ -19,7 +19,7 @@ from apps.ingest.traces.recorded import read_by_trace
 from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
-SHAPE = "runs with `run_type`, `inputs` and `outputs`, one a line or with their `child_runs`"
+SHAPE = "runs with `run_type`, `inputs` and `outputs`, one per line or with their `child_runs`"
 KINDS: dict[str, Literal["model", "tool"]] = {"llm": "model", "tool": "tool"}
 
 

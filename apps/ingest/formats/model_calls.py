@@ -17,7 +17,7 @@ from apps.ingest.traces.payloads import tools_offered
 from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
-SHAPE = "calls of a model, one a line: `input` with `messages` and `output` with `choices`, or `type` “LLMCall” or “request”"
+SHAPE = "calls of a model, one per line: `input` with `messages` and `output` with `choices`, or `type` “LLMCall” or “request”"
 REQUEST, RESPONSE = "request", "response"
 
 

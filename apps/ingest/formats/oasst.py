@@ -15,7 +15,7 @@ from apps.ingest.normalization.fields import mapping, optional_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
 
-SHAPE = "`message_tree_id` with `prompt` and its `replies`, or with `message_id`, `parent_id`, `role` and `text`, a message a row"
+SHAPE = "`message_tree_id` with `prompt` and its `replies`, or with `message_id`, `parent_id`, `role` and `text`, one message per row"
 TREE = "message_tree_id"
 ROLES = {"prompter": "user", "assistant": "assistant"}
 BESIDE = ("rank", "labels", "lang", "review_result", "synthetic", "model_name")

@@ -21,7 +21,7 @@ from apps.ingest.traces.recorded import read_by_trace
 from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
-SHAPE = "spans with `context` (`trace_id`, `span_id`) and `attributes`, one a line or in `spans`"
+SHAPE = "spans with `context` (`trace_id`, `span_id`) and `attributes`, one per line or in `spans`"
 COLUMN = "attributes."
 ENCODED = "mlflow."
 """Prefix of attributes whose values are JSON text."""

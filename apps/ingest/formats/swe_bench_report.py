@@ -65,7 +65,11 @@ def _judges(row: Json) -> tuple[str, bool]:
     instance, resolved = text(details.get("instance_id")), flag(details.get("resolved"))
     if not instance or resolved is None:
         both = instance and details.get("resolved", "") is None
-        reason = f"The report says both of {instance}." if both else "It says of no instance whether it was resolved."
+        reason = (
+            f"The report lists {instance} as both resolved and unresolved."
+            if both
+            else "It doesn't say of any instance whether it was resolved."
+        )
         raise BadRow(reason, f"{SHAPE}.")
     return instance, resolved
 

@@ -16,7 +16,7 @@ from apps.ingest.traces.recorded import read_by_trace
 from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
-SHAPE = "calls with `op_name`, `inputs` and `output`, one a line or in `raw_logging_results`"
+SHAPE = "calls with `op_name`, `inputs` and `output`, one per line or in `raw_logging_results`"
 LOGGED = "raw_logging_results"
 
 

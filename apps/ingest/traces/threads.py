@@ -19,7 +19,7 @@ from apps.ingest.records import BadRow, Json, Message, StepRecord, TrajectoryRec
 from apps.ingest.traces.payloads import Payload, read_payload
 from apps.ingest.traces.tool_results import OpenCalls, ToolSpans
 
-EXPECTED = "A trace holds at least one call of a model, with what it was given or what it answered."
+EXPECTED = "A trace contains at least one model call with its input or output."
 
 
 @dataclass(frozen=True, slots=True)

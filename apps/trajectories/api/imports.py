@@ -102,7 +102,7 @@ class ImportsView(ListView):
         summary="Import a file of trajectories",
         description=(
             "The body is the file (JSON Lines, JSON, .traj, .eval, Parquet, CSV; gzip or zstd too; zip or tar of such files), or a multipart form with a part `file`. The same file, "
-            "or the same Idempotency-Key, answers the import that there is (200) and starts none."
+            "or the same Idempotency-Key, returns the existing import (200) and starts no other."
         ),
         parameters=[
             OpenApiParameter(

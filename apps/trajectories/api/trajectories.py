@@ -61,7 +61,7 @@ FILTERS = [
     ),
     OpenApiParameter("task", UUID, description="The task's id."),
     OpenApiParameter("environment", str),
-    OpenApiParameter("policy", str, description="The policy's id, or `none` where it is not known."),
+    OpenApiParameter("policy", str, description="The policy's id, or `none` for an unknown policy."),
     OpenApiParameter("outcome", str, enum=["success", "failure", "none"]),
     OpenApiParameter("errors", str, enum=["yes", "no"], description="Whether any step failed."),
     OpenApiParameter("min_steps", int),

@@ -1,4 +1,4 @@
-"""Trajectories, tasks, and where they came from, as a new database has them. One that is older is brought here by what this replaces."""
+"""Creates the tables of trajectories, tasks, and imports in new databases. Older ones have run the migrations it replaces."""
 
 import apps.common.fields
 import apps.common.ids

@@ -1,10 +1,10 @@
-"""Lists can be filtered by the tools that trajectories called, and sorted by length however many are equally long."""
+"""Adds the names of the called tools to trajectories, and makes the order by length unambiguous."""
 
 import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 from django.db import migrations, models
 
-# Of trajectories that are there already, from the lines of their steps; names that were cut are left out.
+# Fills the column of existing trajectories from the outlines of their steps, without truncated names.
 FILL = """
 UPDATE trajectories_trajectory AS run SET called = found.names
 FROM (
@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RunSQL(FILL, migrations.RunSQL.noop),
-        # What the update leaves to be checked at the end would keep the indexes from being made.
+        # Constraint checks that the update deferred would prevent the changes to indexes.
         migrations.RunSQL("SET CONSTRAINTS ALL IMMEDIATE", migrations.RunSQL.noop),
         migrations.RemoveIndex(model_name="trajectory", name="trajectory_by_length"),
         migrations.AddIndex(

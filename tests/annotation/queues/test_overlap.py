@@ -230,7 +230,7 @@ def test_the_settings_page_raises_the_number_and_says_why_it_cannot_shrink(clien
     assert "Got 2, but 3 people judge each item" in refused.content.decode()
     close_queue(queue=queue, by=None)
     closed = client.post(address, settings_of(queue, overlap=4), follow=True).content.decode()
-    assert "The queue is closed; its new places are assigned once it is open again." in closed
+    assert "The queue is closed; its new slots are assigned once it is open again." in closed
 
 
 def test_the_number_of_an_experiment_is_shown_and_cannot_be_changed(client: Client):

@@ -249,7 +249,7 @@ def test_an_agent_that_repeats_the_words_of_its_calls_is_read_in_no_time():
 
 def test_what_is_no_trace_is_refused_kindly():
     reason, expected = refusal("langfuse", trace(tool(1, "rain")))
-    assert (reason, expected[:41]) == ("The trace has no model call.", "A trace holds at least one call of a mode")
+    assert (reason, expected[:41]) == ("The trace has no model call.", "A trace contains at least one model call ")
 
 
 def test_real_traces(real_data, real_file):

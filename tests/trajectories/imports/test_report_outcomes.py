@@ -113,7 +113,10 @@ def test_a_report_that_is_named_after_its_policy_judges_the_runs_of_that_one(hom
 def test_a_report_that_says_both_of_an_instance_says_nothing_of_it(home: Workspace) -> None:
     imported(lines(run()), home)
     batch = imported(lines({"resolved_ids": [NAME], "unresolved_ids": [NAME]}), home, "report.json")
-    assert (outcomes(), reasons(batch)) == ([("p", None)], [f"The report says both of {NAME}."])
+    assert (outcomes(), reasons(batch)) == (
+        [("p", None)],
+        [f"The report lists {NAME} as both resolved and unresolved."],
+    )
 
 
 def test_an_archive_of_runs_and_report_judges_runs_that_are_here_already(home: Workspace) -> None:
