@@ -95,10 +95,10 @@ def test_everything_is_answered_as_it_is_described(
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             for number, case in enumerate(cases_of(operation, mode, things)):
                 senders = {"owner"}
-                if number == 0:  # access is decided before anything is read of a body
-                    senders.add("outsider")
-                if mode is GenerationMode.POSITIVE:
-                    senders.add(next(others))
+                if (
+                    number == 0 and mode is GenerationMode.POSITIVE
+                ):  # access is decided before anything is read of a body
+                    senders |= {"outsider", next(others)}
                 for who in sorted(senders):
                     if problem := answer_to(case, tokens[who], statuses):
                         problems.setdefault(f"{operation.label} as {who}", problem)
