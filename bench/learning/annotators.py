@@ -33,15 +33,20 @@ def quality(rollout: Trajectory) -> Quality:
 
 
 def preferences(rollouts: list[Trajectory], *, per_task: int, seed: int) -> list[dict[str, Any]]:
-    """Preference rows: `per_task` random pairs per task, without equals; the majority's choice, with its share as the soft label."""
+    """Preference rows: `per_task` random pairs per task, without equals; see `majority_row`."""
     chance = random.Random(seed)
-    rows = []
-    for better, worse in which_differ(rollouts, per_task=per_task, chance=chance):
-        votes = sum(chance.random() < skill for skill in SKILLS)
-        majority = max(votes, len(SKILLS) - votes)
-        chosen, rejected = (better, worse) if votes == majority else (worse, better)
-        rows.append({**pair(chosen, rejected), "soft_label": majority / len(SKILLS)})
-    return rows
+    return [
+        majority_row(better, worse, chance)
+        for better, worse in which_differ(rollouts, per_task=per_task, chance=chance)
+    ]
+
+
+def majority_row(better: Trajectory, worse: Trajectory, chance: random.Random) -> dict[str, Any]:
+    """The preference row of a pair: the annotators' majority's choice, with its share as the soft label."""
+    votes = sum(chance.random() < skill for skill in SKILLS)
+    majority = max(votes, len(SKILLS) - votes)
+    chosen, rejected = (better, worse) if votes == majority else (worse, better)
+    return {**pair(chosen, rejected), "soft_label": majority / len(SKILLS)}
 
 
 def which_differ(

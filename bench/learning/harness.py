@@ -83,10 +83,21 @@ class Bench:
         content: dict[str, Any] = json.loads(report.read_text())
         return content
 
-    def _call(self, folder: Path, module: str, argument: str) -> None:
+    def rewards(self, model: str, rollouts: str) -> dict[str, float]:
+        """Rewards of the trajectories of a data file by the reward model of the run `model`, by trajectory id. Raises CalledProcessError."""
+        folder = self.folder / model
+        scores = folder / f"{rollouts}.scores"
+        if not scores.exists():
+            unfinished = scores.with_suffix(".part")
+            self._call(folder, "trainer.score", str(folder / "model"), str(self.folder / rollouts), str(unfinished))
+            unfinished.rename(scores)
+        lines = scores.read_text(encoding="utf-8").splitlines()
+        return {score["id"]: score["reward"] for score in map(json.loads, lines)}
+
+    def _call(self, folder: Path, module: str, *arguments: str) -> None:
         with (folder / "log").open("ab") as log:
             subprocess.run(
-                [sys.executable, "-m", module, argument],
+                [sys.executable, "-m", module, *arguments],
                 cwd=ROOT,
                 env={**os.environ, "OMP_NUM_THREADS": THREADS},
                 stdout=log,

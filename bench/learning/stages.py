@@ -6,6 +6,9 @@ from typing import Any
 
 from apps.demo import recipe
 from bench.learning import annotators, credit
+from bench.learning.active import active
+from bench.learning.corrections import CORRECTIONS
+from bench.learning.curation import curation
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.human_dpo import HUMAN_DPO
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
@@ -34,6 +37,9 @@ PREFERENCES_A_TASK = 1
 HELD_OUT_PREFERENCES_A_TASK = 3
 MIXES = {"learned-only": {"learned_outcome": 1.0}, "mixed": {"outcome": 1.0, "learned_outcome": 0.4}}
 """Weights of reward terms: α · environment + β · reward model. If β is less than α / 2, a failure can't be worth more than a success."""
+
+PROCESS_WEIGHT = 0.4
+"""As in MIXES: less than half of the outcome's."""
 
 
 def sft(bench: Bench) -> Outcome:
@@ -171,6 +177,19 @@ def prm(bench: Bench) -> Outcome:
     return outcome(bench, "prm", report, before=None, after=after, first_error=report["first_error"])
 
 
+def process(bench: Bench) -> Outcome:
+    """Like `grpo-success`, with the PRM's scores added to the reward and turn-level credit; `less_outcome` compares the two, task by task."""
+    grpo_success(bench)
+    prm(bench)
+    terms = [
+        *recipe.SHORT["rewards"]["terms"],
+        {"component": "learned_process", "weight": PROCESS_WEIGHT, "path": "../prm/model"},
+    ]
+    result = online(bench, "process", {**recipe.SHORT, "rewards": {"terms": terms}}, kind="grpo", credit="turn")
+    result.more["less_outcome"] = bench.difference("grpo-success", "process")._asdict()
+    return result
+
+
 STAGES: dict[str, Stage] = {
     "sft": sft,
     "grpo": grpo,
@@ -189,6 +208,10 @@ STAGES: dict[str, Stage] = {
     "human-grpo-masked": human_grpo_masked,
     **HUMAN_DPO,
     **DPO_ROUNDS,
+    **CORRECTIONS,
+    "active": active,
+    "curation": curation,
+    "process": process,
     "grpo-masked": grpo_masked,
     "grpo-long": grpo_long,
     "grpo-success": grpo_success,

@@ -32,16 +32,20 @@ def demonstrate(bench: Bench) -> dict[str, Any]:
 
 def first_model(bench: Bench) -> dict[str, Any]:
     demonstrate(bench)
-    config = {
+    return bench.run("sft", sft_config(bench, "../demonstrations/trajectories.jsonl"))
+
+
+def sft_config(bench: Bench, rows: str) -> dict[str, Any]:
+    """SFT of a model from random weights on this file."""
+    return {
         "kind": "sft",
         "model": {"scratch": recipe.MODEL},
-        "data": {"train": "../demonstrations/trajectories.jsonl"},
+        "data": {"train": rows},
         "optimizer": recipe.SFT,
         "checkpoints": {"every": 1000},
         "log_every": 10,
         "seed": bench.seed,
     }
-    return bench.run("sft", config)
 
 
 def play_own(bench: Bench) -> None:

@@ -2,28 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
-from bench.learning.harness import Bench
 from bench.learning.stages import STAGES
-from tests.trainer.runs import run_here
-from trainer.failures import ExitCode
-
-
-class Toy(Bench):
-    """Truncated training runs in this process."""
-
-    def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
-        folder = self.folder / name
-        if not (folder / "report.json").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            if "optimizer" in config:
-                config = {**config, "optimizer": {**config["optimizer"], "max_steps": 2, "warmup_steps": 0}}
-            if "tasks" in config:
-                config = {**config, "tasks": {**config["tasks"], "count": min(10, config["tasks"]["count"])}}
-            assert run_here(folder, config) == ExitCode.FINISHED
-        report: dict[str, Any] = json.loads((folder / "report.json").read_text())
-        return report
+from tests.bench.toy import Toy
 
 
 def test_weighted_labels_are_compared_with_the_majority_of_the_same_votes(tmp_path: Path) -> None:

@@ -1,38 +1,11 @@
 """Training and evaluation tasks of the stages are disjoint."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from bench.learning.harness import Bench
-from bench.learning.paired import Difference
 from bench.learning.rounds import ROUNDS, dpo_rounds
-from bench.learning.stages import human_grpo, human_grpo_masked, prm
-from contract.trajectory import Outcome, Step, Task, Trajectory
-from trainer.statistics import Proportion
-
-REPORT = {
-    "seconds": 1.0,
-    "peak_memory_mb": 1.0,
-    "step_accuracy": {"value": 1.0, "low": 0.0, "high": 1.0, "n": 1},
-    "first_error": {"f1": 1.0},
-}
-
-
-def rollout(task: str, sample: int) -> Trajectory:
-    turn = Step([{"role": "user", "content": "Go on."}], {"role": "assistant", "content": f"{task} {sample}"})
-    return Trajectory(Task(task, "Do it."), [turn], outcome=Outcome(success=False), id=f"{task}#{sample}")
-
-
-class Untrained(Bench):
-    """A bench whose runs finish immediately, and whose rollouts end in a different order than they began, as concurrent ones do."""
-
-    def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
-        return REPORT
-
-    def trajectories(self, name: str) -> list[Trajectory]:
-        return [rollout(f"task {task}", sample) for sample in range(6) for task in range(10)]
+from bench.learning.stages import human_grpo, human_grpo_masked, prm, process
+from tests.bench.toy import Learned, Untrained
 
 
 def tasks_in(file: Path) -> set[str]:
@@ -44,31 +17,6 @@ def test_runs_of_one_task_are_judged_on_one_side_only(tmp_path: Path) -> None:
     learned, others = tasks_in(tmp_path / "judged.jsonl"), tasks_in(tmp_path / "judged-held-out.jsonl")
     assert (len(learned), len(others)) == (8, 2)
     assert not learned & others
-
-
-class Learned(Untrained):
-    """Every run echoes its request, and a policy succeeds at half of the tasks."""
-
-    def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
-        self.folder.mkdir(exist_ok=True)
-        (self.folder / f"{name}.json").write_text(json.dumps(config))
-        ranked = {"value": 0.9, "low": 0.8, "high": 1.0, "n": 6}
-        return {**REPORT, "held_out_accuracy": ranked, "rows": {"train": 8}, "rollouts": 64}
-
-    def success(self, model: str) -> Proportion:
-        return Proportion(0.5, 0.4, 0.6, 300)
-
-    def difference(self, before: str, after: str) -> Difference:
-        return Difference(0.0, -0.1, 0.1, 300)
-
-    def curve(self, name: str, metric: str) -> list[tuple[int, float]]:
-        return [(0, 0.5), (20, 0.5)]
-
-    def trajectories(self, name: str) -> list[Trajectory]:
-        def attempt(task: int, sample: int) -> Trajectory:
-            return replace(rollout(f"task {task}", sample), outcome=Outcome(success=sample % 2 == 0))
-
-        return [attempt(task, sample) for sample in range(6) for task in range(10)]
 
 
 def test_peoples_reward_model_is_the_whole_reward_of_one_run_and_a_part_of_anothers(tmp_path: Path) -> None:
@@ -109,3 +57,15 @@ def test_each_round_learns_from_the_policy_before_it_and_all_cost_as_much_as_one
     used = [len((tmp_path / f"dpo-rounds-own-{number}.jsonl").read_text().splitlines()) for number in (1, 2, 3)]
     assert used == [budget // ROUNDS] * ROUNDS
     assert (outcome.stage, outcome.after, outcome.more["rounds"]) == ("dpo-rounds", 0.5, [0.5, 0.5, 0.5])
+
+
+def test_turn_credit_by_a_process_reward_model_differs_from_the_outcome_alone_in_nothing_else(tmp_path: Path) -> None:
+    outcome = process(Learned(tmp_path, seed=0))
+    with_it, alone = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("process", "grpo-success"))
+    assert {name for name in with_it if with_it[name] != alone.get(name)} == {"rewards", "credit"}
+    assert with_it["credit"] == "turn"
+    assert with_it["rewards"]["terms"] == [
+        *alone["rewards"]["terms"],
+        {"component": "learned_process", "weight": 0.4, "path": "../prm/model"},
+    ]
+    assert outcome.more["less_outcome"]["n"] == 300

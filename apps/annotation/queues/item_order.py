@@ -1,13 +1,6 @@
-"""Active learning: orders items by how informative a judgment is, based on machine annotators (reward models, served models).
-
-Uncertain: where the models of the ensemble disagree (Christiano et al., 2017, section 2.2.2: the variance of their predictions).
-Informative: where an answer says most about which model is right, the mutual information of answer and model (Houlsby et al.,
-2011, arXiv 1112.5745). A pair on which all models predict ½ is uncertain to each, but its answer says nothing about them.
-"""
+"""Active learning: orders items by how informative a judgment is, based on machine annotators (reward models, served models)."""
 
 from collections import defaultdict
-from math import exp, log
-from statistics import fmean, pvariance
 
 from django.db import transaction
 from django.db.models import Max, Q
@@ -15,6 +8,7 @@ from django.db.models import Max, Q
 from apps.accounts.models import User
 from apps.annotation.audit import record
 from apps.annotation.models import Item, JudgeAnswer, Queue
+from apps.annotation.queues.informativeness import chance_of_margin, informative, uncertain
 from apps.annotation.refusals import Refusal
 
 LIKELY = {0: 0.5, 1: 0.65, 2: 0.82, 3: 0.95}
@@ -24,20 +18,6 @@ LIKELY = {0: 0.5, 1: 0.65, 2: 0.82, 3: 0.95}
 class NothingSaid(Refusal):
     code = "nothing_said"
     message = "No two models have judged the waiting items. Add two reward models or served models under Models first."
-
-
-def uncertain(chances: list[float]) -> float:
-    """The variance of the models' predictions; 0 if they agree."""
-    return pvariance(chances)
-
-
-def informative(chances: list[float]) -> float:
-    """Mutual information in nats: the entropy of the mean prediction minus the mean entropy."""
-    return _entropy(fmean(chances)) - fmean(_entropy(chance) for chance in chances)
-
-
-def _entropy(p: float) -> float:
-    return -sum(q * log(q) for q in (p, 1 - p) if q > 0)
 
 
 SCORES = {Queue.Order.UNCERTAIN: uncertain, Queue.Order.INFORMATIVE: informative}
@@ -76,12 +56,8 @@ def chances_of(queue: Queue) -> dict[int, list[float]]:
     answers = JudgeAnswer.objects.usable().filter(Q(item__taken=0), judge__queue=queue).order_by("judge", "pk")
     probabilities: dict[int, list[float]] = defaultdict(list)
     for item, margin, strength in answers.values_list("item", "margin", "strength"):
-        probabilities[item].append(_from_margin(margin) if margin is not None else _from_grade(strength))
+        probabilities[item].append(chance_of_margin(margin) if margin is not None else _from_grade(strength))
     return probabilities
-
-
-def _from_margin(margin: float) -> float:
-    return 1 / (1 + exp(-max(-30.0, min(30.0, margin))))
 
 
 def _from_grade(strength: int) -> float:
