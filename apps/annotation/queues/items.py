@@ -117,9 +117,13 @@ def record_failure(queue_id: UUID, error: str) -> None:
 
 
 def fill_stalled() -> int:
-    """Requeue fillings that stalled because a worker died; returns how many."""
+    """Requeue fillings that stalled because a worker died; returns how many.
+
+    Only the oldest of each workspace, which has one filled at a time: thousands may wait behind it, and a message for each would keep the workers busy.
+    """
     stalled = Queue.objects.filter(state=Queue.State.FILLING, filling_at__lt=now() - STALLED_AFTER)
-    ids = list(stalled.values_list("pk", flat=True))
+    oldest = stalled.order_by("workspace", "filling_at", "pk").distinct("workspace")
+    ids = list(oldest.values_list("pk", flat=True))
     for queue_id in ids:
         enqueue("queues.fill", str(queue_id))
     return len(ids)

@@ -136,6 +136,19 @@ def test_a_filling_that_stopped_moving_is_sent_to_a_worker_again(workspace, sent
     assert sent == [("queues.fill", str(queue.pk))]
 
 
+def test_of_many_stalled_fillings_of_a_workspace_one_is_sent_again(workspace, sent):
+    runs(workspace, tasks=1)
+    second, first = new_queue(workspace), new_queue(workspace)
+    of_other_workspace = factories.workspace()
+    runs(of_other_workspace, tasks=1)
+    other = new_queue(of_other_workspace)
+    sent.clear()
+    for minutes, queue in enumerate((second, first, other), start=2):
+        Queue.objects.filter(pk=queue.pk).update(filling_at=now() - timedelta(minutes=minutes))
+    assert fill_stalled() == 2
+    assert set(sent) == {("queues.fill", str(first.pk)), ("queues.fill", str(other.pk))}
+
+
 def test_the_selection_is_what_was_picked_and_nothing_of_other_workspaces(workspace, sent):
     picked = runs(workspace, tasks=1, per_task=3)[:2]
     foreign = runs(factories.workspace(), tasks=1)
