@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import re
-import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -92,23 +90,6 @@ def of_template(written: object) -> Markup:
     if not isinstance(written, markupsafe.Markup):
         raise UnknownMarkup("A template wrote text, not markup.")
     return mark_safe(str(written))
-
-
-def addressed(markup: Markup, placeholder: re.Pattern[str], address: Callable[[re.Match[str]], str]) -> Markup:
-    """Replace each placeholder in the markup with the escaped address."""
-    return mark_safe(placeholder.sub(lambda match: escape(address(match)), markup))
-
-
-def packed(markup: Markup) -> bytes:
-    """Compressed markup (about a tenth of its size) for storage outside the process."""
-    if not isinstance(markup, SafeString):
-        raise UnknownMarkup("Text was to be kept as markup.")
-    return zlib.compress(markup.encode(), 1)
-
-
-def unpacked(packed: bytes) -> Markup:
-    """The inverse of `packed`. The caller guarantees that `packed` comes from a trusted store."""
-    return mark_safe(zlib.decompress(packed).decode())
 
 
 def is_web_address(address: str) -> bool:

@@ -3,6 +3,8 @@
 URLs contain the assignment's id and a side, never a trajectory's id.
 """
 
+import pickle
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,10 +14,10 @@ from uuid import UUID
 from django.db.models import Q
 
 from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
-from apps.annotation.kinds.kept_rows import Rows, digest_of, kept_rows
 from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Assignment
 from apps.common.cache import recall, remember
+from apps.common.code_version import code_version
 from apps.common.compiled_queries import CompiledQuery
 from apps.common.compiled_templates import render_macro
 from apps.common.markup import Markup
@@ -28,6 +30,16 @@ OPENED = 6
 """Rows that are opened initially, from the first difference on; the rest is loaded before it's needed."""
 CHUNK = 8
 REMEMBERED_SECONDS = 3600
+SLOTS = 64
+MAX_BYTES = 4 << 20
+"""Compressed size limit of a comparison: 256 MiB for all slots, since Valkey is also the workers' broker."""
+
+
+class Rows(NamedTuple):
+    """Rendered rows, and the index of the first in which the sides differ."""
+
+    first: int | None
+    markup: Markup
 
 
 class Row(NamedTuple):
@@ -75,13 +87,7 @@ class Pair:
 def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
     """The whole pair as lines, opened at the first difference."""
     left, right = sides_of(assignment)
-
-    def render(part_url: PartUrl) -> Rows:
-        return _rows(left, right, part_url)
-
-    # With one annotator it's rendered only once anyway; caching it would cost a tenth more.
-    is_for_several = assignment.item.overlap > 1
-    rows = kept_rows("pair", (left, right), part_url, render) if is_for_several else render(part_url)
+    rows = _rows(assignment, part_url)
     return Pair(
         instruction=assignment.item.task.headline,
         users_script=assignment.item.task.users_script,
@@ -92,9 +98,10 @@ def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
     )
 
 
-def _rows(left: Trajectory, right: Trajectory, part_url: PartUrl) -> Rows:
+def _rows(assignment: Assignment, part_url: PartUrl) -> Rows:
+    left, right = sides_of(assignment)
     steps = _all_steps(left, right) if max(left.step_count, right.step_count) <= OPENED + 2 else None
-    compared = _compared(left, right) if steps is None else side_by_side.compare_read(left, right, steps)
+    compared = _compared(assignment) if steps is None else side_by_side.compare_read(left, right, steps)
     first = compared.first_difference.number if compared.first_difference else None
     opened = range(first or 0, (first or 0) + OPENED)
     rows = _open(left, right, compared.rows, opened, part_url, steps)
@@ -106,7 +113,7 @@ def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[Row]:
     """The rows from `start` on, opened; at most CHUNK."""
     left, right = sides_of(assignment)
     numbers = range(start, start + CHUNK)
-    rows = [row for row in _compared(left, right).rows if row.number in numbers]
+    rows = [row for row in _compared(assignment).rows if row.number in numbers]
     return _open(left, right, rows, numbers, part_url)
 
 
@@ -117,14 +124,27 @@ def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
     return (item.a, item.b) if assignment.a_is_left else (item.b, item.a)
 
 
-def _compared(left: Trajectory, right: Trajectory) -> side_by_side.Comparison:
-    """The alignment. Cached, since long trajectories are slow to read, rows are loaded in chunks, and several people compare the same two."""
-    key = f"compared:{digest_of('compared', (left, right)).hex()}"
-    comparison: side_by_side.Comparison | None = recall(key)
-    if comparison is None:
-        comparison = side_by_side.compare(left, right)
-        remember(key, comparison, seconds=REMEMBERED_SECONDS)
+def _compared(assignment: Assignment) -> side_by_side.Comparison:
+    """The alignment. Cached, since long trajectories are slow to read, and rows are loaded in chunks.
+
+    For this assignment only: if what somebody else has opened came faster, gold items would stand out, since everybody gets them.
+    """
+    left, right = sides_of(assignment)
+    slot, pair = f"compared:{assignment.pk.int % SLOTS}", _identity(assignment.pk, left, right)
+    cached = recall(slot)
+    if isinstance(cached, tuple) and cached[0] == pair:
+        comparison: side_by_side.Comparison = pickle.loads(zlib.decompress(cached[1]))
+        return comparison
+    comparison = side_by_side.compare(left, right)
+    body = zlib.compress(pickle.dumps(comparison), 1)
+    if len(body) <= MAX_BYTES:
+        remember(slot, (pair, body), seconds=REMEMBERED_SECONDS)
     return comparison
+
+
+def _identity(assignment: UUID, *sides: Trajectory) -> tuple[bytes, ...]:
+    """Identifies one comparison: an edit of a trajectory, or a new release, makes another."""
+    return (code_version(), assignment.bytes, *(bytes(side.content_hash) for side in sides))
 
 
 def _open(

@@ -154,7 +154,7 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
         columns = [f"item__{side}__{column}" for side in "ab" for column in ("step_count", "closing", "content_hash")]
         queue = () if has_queue else ("queue",)
         return self.select_related(*queue, "item__task", "item__a", "item__b").only(
-            *field_names, *columns, "item__overlap", "item__task__instruction", "item__task__environment"
+            *field_names, *columns, "item__task__instruction", "item__task__environment"
         )
 
     def open_to(self, member: Membership) -> Self:

@@ -23,8 +23,8 @@ from apps.trajectories.rendering.steps import StepView
 from contract.messages import Message
 
 KEPT_SECONDS = 3600
-MAX_BYTES = 16_000_000
-"""A longer record is no longer followed; it's stored whole when the episode ends."""
+MAX_BYTES = 4_000_000
+"""A longer record is no longer followed; it's stored whole when the episode ends. Dozens are kept at a time, and Valkey is also the workers' broker."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,10 @@ def note(batch_id: UUID, name: str, body: bytes) -> Episode:
 
 
 def end(batch_id: UUID, name: str) -> None:
-    """Mark the episode as ended; its trajectory is stored unless its batch was stopped. Idempotent."""
+    """Mark the episode as ended, and forget its record; its trajectory is stored unless its batch was stopped. Idempotent."""
     episode = episode_of(batch_id, name)
     if episode and not episode.ended:
+        cache.delete(_record_key(batch_id, name))
         _cache_episode(batch_id, Episode(**{**asdict(episode), "ended": True}))
 
 

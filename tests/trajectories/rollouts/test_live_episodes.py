@@ -92,6 +92,14 @@ def test_an_ended_episode_leads_to_its_trajectory(researcher: Membership, batch:
     assert live_episodes.playing(batch.pk) == []
 
 
+def test_only_episodes_in_progress_take_room_in_the_cache(researcher: Membership, batch: RolloutBatch) -> None:
+    live_episodes.note(batch.pk, NAME, record(2))
+    assert len(live_episodes.steps_of(batch.pk, NAME)[0]) == 2
+    live_episodes.end(batch.pk, NAME)
+    assert live_episodes.steps_of(batch.pk, NAME) == ([], [])
+    assert client_of(researcher).get(address("episode", batch)).status_code == 200
+
+
 def test_outsiders_follow_nothing(batch: RolloutBatch) -> None:
     live_episodes.note(batch.pk, NAME, record(1))
     for member in (factories.member(Role.RESEARCHER), factories.member(Role.ANNOTATOR, of=batch.workspace)):
