@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from celery import Celery
 from django.conf import settings
+from django.core.cache import cache
 from django.db import transaction
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,16 @@ def enqueue(task: str, *args: Any) -> None:
     If the broker is down, the failure is only logged: the data is committed, and a periodic task resends messages for waiting work.
     """
     transaction.on_commit(lambda: app.send_task(task, args=args), robust=True)
+
+
+def enqueue_soon(task: str, *args: Any, seconds: int) -> None:
+    """Like `enqueue`, but begun `seconds` later, unless the same task is to come already. For what may be asked for many times a second."""
+
+    def send() -> None:
+        if cache.add(f"to-come:{task}:{args}", True, seconds):
+            app.send_task(task, args=args, countdown=seconds)
+
+    transaction.on_commit(send, robust=True)
 
 
 def enqueue_at_once(task: str, *args: Any, seconds: int) -> None:

@@ -16,7 +16,7 @@ from django.utils.timezone import now
 
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, User, Workspace
-from apps.common.broker import enqueue
+from apps.common.broker import enqueue_soon
 from apps.common.query_time_limit import unless_locked
 from apps.common.workspace_turns import in_workspace_turns
 from apps.gateway import live
@@ -50,6 +50,8 @@ TURN_SECONDS = 5.0
 """How long idle sessions of one workspace are abandoned before those of the next."""
 COUNT_TASK = "runners.count"
 """Counts the results of a batch of rollouts whose episodes are sessions."""
+COUNT_SECONDS = 2
+"""A batch is counted this often at most, since runners may finish hundreds of episodes a second."""
 
 STORED_BYTES = 8 << 20
 """Total size of the paths of an ended session that are stored together."""
@@ -291,7 +293,7 @@ def finish_session(
     locked.save()
     store_trajectories(locked)
     if locked.rollout_batch_id is not None:
-        enqueue(COUNT_TASK, str(locked.rollout_batch_id))
+        enqueue_soon(COUNT_TASK, str(locked.rollout_batch_id), seconds=COUNT_SECONDS)
     _show_end(locked)
     _announce(EventType.SESSION_FINISHED, locked)
     return locked

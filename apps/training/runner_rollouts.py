@@ -21,6 +21,7 @@ from apps.accounts.models import Membership, User, Workspace
 from apps.common import quantities
 from apps.common.ids import new_id
 from apps.common.query_time_limit import unless_locked
+from apps.common.workspace_turns import in_workspace_turns
 from apps.gateway.models import Session
 from apps.gateway.targets import target_of
 from apps.jobs import lifecycle
@@ -39,7 +40,7 @@ from apps.trajectories.rollouts.rollout_batches import (
     RolloutRefused,
     TooMany,
     UnknownTasks,
-    announce_start,
+    record_start,
 )
 from contract import jsontext
 from contract.trajectory import Task
@@ -48,6 +49,8 @@ LEASE_SECONDS = 120
 DEADLINE_SECONDS = 24 * 3600
 MAX_DEADLINE_SECONDS = 7 * 24 * 3600
 MAX_CALLS = 20
+TURN_SECONDS = 5.0
+"""How long batches of one workspace are counted before those of the next."""
 MAX_BYTES = 64_000_000
 """Total size of the tasks of all episodes; each episode stores its own copy."""
 USUAL_COUNT = 30
@@ -167,7 +170,9 @@ def start_runner_rollouts(
         for attempt in range(samples)
         for task in tasks
     )
-    announce_start(batch)
+    record_start(batch)
+    _open(batch.pk)  # at once: thousands of batches would keep the workers busy
+    batch.refresh_from_db(fields=["state", "attempt", "started_at"])
     return batch
 
 
@@ -191,30 +196,39 @@ def _refuse_too_much(tasks: Sequence[Task], samples: int) -> None:
 
 
 def open_to_runners(batch_id: UUID) -> None:
-    """Let runners lease the unplayed episodes of a waiting batch. Idempotent."""
-    with transaction.atomic():
-        job = lifecycle.claim(ROLLOUTS, batch_id)
-        if job is None:
-            return
-        lifecycle.write(job, leased_until=None, worker="")
-        batch = EpisodeBatch.objects.select_for_update().get(rollouts=job)
-        EpisodeBatch.objects.filter(pk=batch.pk).update(closed_at=None, began_at=None)
-        # Episodes that were given up, or finished without a chat, before the resume get another try.
-        is_played = Q(session__state=Session.State.FINISHED, session__paths__isnull=False)
-        unplayed = Episode.objects.filter(batch=batch).exclude(is_played).values("pk")
-        is_silent = Episode.objects.filter(pk__in=unplayed, session__state=Session.State.FINISHED).values("pk")
-        Episode.objects.filter(pk__in=list(is_silent.values_list("pk", flat=True))).update(session=None)
-        Episode.objects.filter(pk__in=unplayed).update(answered_at=None, losses=0)
-    live.show_rollouts(batch_id)
+    """Let runners lease the unplayed episodes of a batch that was resumed. Idempotent."""
+    if _open(batch_id):
+        live.show_rollouts(batch_id)
+
+
+@transaction.atomic
+def _open(batch_id: UUID) -> bool:
+    """Whether it was waiting."""
+    job = lifecycle.claim(ROLLOUTS, batch_id)
+    if job is None:
+        return False
+    lifecycle.write(job, leased_until=None, worker="")
+    batch = EpisodeBatch.objects.select_for_update().get(rollouts=job)
+    EpisodeBatch.objects.filter(pk=batch.pk).update(closed_at=None, began_at=None)
+    # Episodes that were given up, or finished without a chat, before the resume get another try.
+    is_played = Q(session__state=Session.State.FINISHED, session__paths__isnull=False)
+    unplayed = Episode.objects.filter(batch=batch).exclude(is_played).values("pk")
+    is_silent = Episode.objects.filter(pk__in=unplayed, session__state=Session.State.FINISHED).values("pk")
+    Episode.objects.filter(pk__in=list(is_silent.values_list("pk", flat=True))).update(session=None)
+    Episode.objects.filter(pk__in=unplayed).update(answered_at=None, losses=0)
+    return True
 
 
 def count_all() -> None:
-    """Count finished episodes of all batches, and close those that are complete."""
-    for batch_id in list(
-        EpisodeBatch.objects.filter(closed_at=None).exclude(rollouts=None).values_list("rollouts", flat=True)
-    ):
+    """Count finished episodes of all batches, and close those that are complete.
+
+    Each workspace gets a few seconds, since it may have thousands of batches that wait for runners.
+    """
+    open_batches = EpisodeBatch.objects.filter(closed_at=None, rollouts__isnull=False)
+    batches = RolloutBatch.objects.filter(pk__in=open_batches.values("rollouts"))
+    for batch in in_workspace_turns(batches, name="batches-of-runners", seconds=TURN_SECONDS):
         with unless_locked():
-            count(batch_id)
+            count(batch.pk)
 
 
 def count(batch_id: UUID) -> None:

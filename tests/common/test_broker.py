@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from apps.common.broker import app, route_of
+from apps.common.broker import app, enqueue_soon, route_of
 
 TASKS = ("training.run", "rollouts.run", "scoring.run_slice", "continuations.run")
 
@@ -71,3 +71,16 @@ def test_people_go_before_batches_and_many_batches_leave_turns_to_training(alone
 )
 def test_each_task_waits_in_one_worker_queue(task: str, worker_queue: str):
     assert route_of(task).worker_queue == worker_queue
+
+
+@pytest.mark.django_db
+def test_what_is_asked_for_many_times_at_once_is_done_once(
+    monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+):
+    sent: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(app, "send_task", lambda task, args, countdown: sent.append((task, args, countdown)))
+    with django_capture_on_commit_callbacks(execute=True):
+        for batch in ("a", "a", "b", "a"):
+            enqueue_soon("runners.count", batch, seconds=30)
+        assert not sent
+    assert sent == [("runners.count", ("a",), 30), ("runners.count", ("b",), 30)]

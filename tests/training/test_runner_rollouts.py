@@ -21,6 +21,7 @@ from apps.jobs.models import JobState
 from apps.policies.models import Policy
 from apps.policies.registration import register_served
 from apps.training import episodes, runner_rollouts
+from apps.training.models import EpisodeBatch
 from apps.training.runner_rollouts import NobodyServes, TooMany, UnknownTasks
 from apps.training.task_list import BadTask, read_tasks
 from apps.trajectories.models import RolloutBatch
@@ -49,9 +50,7 @@ def served(name: str, member: Membership) -> Policy:
 
 def started(policy: Policy, member: Membership, **changes: Any) -> RolloutBatch:
     facts = {"environment": "talk", "tasks": TASKS, **changes}
-    batch = runner_rollouts.start_runner_rollouts(workspace=member.workspace, policy=policy, by=member.user, **facts)
-    runner_rollouts.open_to_runners(batch.pk)
-    return batch
+    return runner_rollouts.start_runner_rollouts(workspace=member.workspace, policy=policy, by=member.user, **facts)
 
 
 def leased(member: Membership, **wanted: Any) -> episodes.Lease:
@@ -92,12 +91,10 @@ def test_runners_play_what_was_listed_and_the_trajectories_are_the_batchs(
     assert {(trajectory.policy, trajectory.task.environment) for trajectory in played} == {(policy, "talk")}
 
 
-def test_nobody_leases_before_it_is_given_out_or_after_it_was_stopped(researcher: Membership, policy: Policy) -> None:
+def test_nobody_leases_after_it_was_stopped_and_before_it_was_resumed(researcher: Membership, policy: Policy) -> None:
     batch = runner_rollouts.start_runner_rollouts(
         workspace=researcher.workspace, policy=policy, by=researcher.user, environment="talk", tasks=TASKS
     )
-    assert episodes.lease(member=researcher, runner="r") is None
-    runner_rollouts.open_to_runners(batch.pk)
     runner_rollouts.open_to_runners(batch.pk)
     lease = leased(researcher)
     assert episodes.lease(member=factories.member(Role.OWNER), runner="r") is None
@@ -107,10 +104,37 @@ def test_nobody_leases_before_it_is_given_out_or_after_it_was_stopped(researcher
     with pytest.raises(sessions.SessionOver):
         sessions.finish_session(session=lease.opened.session, success=True)
     lifecycle.resume(RolloutBatch.objects.get(pk=batch.pk), by=researcher.user)
+    assert episodes.lease(member=researcher, runner="r") is None
+    runner_rollouts.open_to_runners(batch.pk)
     runner_rollouts.open_to_runners(batch.pk)
     for _ in TASKS:
         play(leased(researcher))
     assert counted(batch).state == JobState.DONE
+
+
+def test_a_batch_is_open_at_once_without_a_worker(researcher: Membership, policy: Policy) -> None:
+    batch = runner_rollouts.start_runner_rollouts(
+        workspace=researcher.workspace, policy=policy, by=researcher.user, environment="talk", tasks=TASKS
+    )
+    assert batch.state == JobState.RUNNING
+    assert leased(researcher, rollouts_id=batch.pk).episode.batch.rollouts == batch
+
+
+def test_many_batches_of_a_workspace_leave_the_chores_time_for_others(
+    researcher: Membership, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_rollouts, "TURN_SECONDS", 0.0)
+    outsider = factories.member(Role.RESEARCHER)
+    crowded = [started(policy, researcher, environment=f"talk {n}") for n in range(3)]
+    other = started(served("clerk", outsider), outsider)
+    for batch in crowded:
+        lifecycle.cancel(batch, by=None)
+    lifecycle.cancel(other, by=None)
+    open_batches = EpisodeBatch.objects.filter(closed_at=None)
+    for left in (2, 1, 0):
+        runner_rollouts.count_all()
+        assert open_batches.filter(rollouts__workspace=researcher.workspace).count() == left
+        assert not open_batches.filter(rollouts__workspace=outsider.workspace).exists()
 
 
 def test_a_lost_episode_is_played_again_and_leaves_no_trajectory(researcher: Membership, policy: Policy) -> None:

@@ -22,7 +22,11 @@ from apps.annotation.queues.question_changes import with_questions
 from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.annotation.refusals import Refusal
 from apps.common.query_time_limit import unless_locked
+from apps.common.workspace_turns import in_workspace_turns
 from contract.questions import Question
+
+TURN_SECONDS = 5.0
+"""How long ended queues of one workspace are closed before those of the next."""
 
 
 class NotAMember(Refusal):
@@ -92,12 +96,16 @@ def _plain(value: Any) -> Any:
 
 
 def close_ended() -> int:
-    """Close open queues that have reached their end; returns how many. Called by a periodic task."""
-    due = [queue for queue in Queue.objects.open().filter(_WITH_AN_END) if has_ended(queue)]
-    for queue in due:
-        with unless_locked(), suppress(Refusal):  # somebody paused or closed it meanwhile
-            close_queue(queue=queue, by=None)
-    return len(due)
+    """Close open queues that have reached their end; returns how many. Called by a periodic task. Each workspace gets a few seconds."""
+    due = 0
+    for queue in in_workspace_turns(
+        Queue.objects.open().filter(_WITH_AN_END), name="ended-queues", seconds=TURN_SECONDS
+    ):
+        if has_ended(queue):
+            due += 1
+            with unless_locked(), suppress(Refusal):  # somebody paused or closed it meanwhile
+                close_queue(queue=queue, by=None)
+    return due
 
 
 _WITH_AN_END = Q(ends_at__isnull=False) | Q(ends_after__isnull=False)

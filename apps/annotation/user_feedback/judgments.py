@@ -22,15 +22,17 @@ from apps.annotation.kinds.kind import Submission
 from apps.annotation.kinds.questions import Asks, RatingAsks, StepsAsks
 from apps.annotation.models import Annotator, Assignment, Inspection, Item, Queue
 from apps.common.query_time_limit import unless_locked
+from apps.common.workspace_turns import in_workspace_turns
 from apps.gateway.feedback import feedback_to_judge
-from apps.gateway.models import Feedback, Path
+from apps.gateway.models import Feedback, Path, Session
 from apps.trajectories.models import Trajectory
 
 log = logging.getLogger(__name__)
 
 USERS = "Users"
 """The name of the annotator that stands for all users of a workspace."""
-AT_A_TIME = 200
+TURN_SECONDS = 5.0
+"""How long feedback of one workspace is converted before that of the next."""
 QUEUES: dict[type[Scores | InspectionAnswer], tuple[Queue.Kind, str, Asks]] = {
     Scores: (Queue.Kind.RATING, "Feedback from users", RatingAsks(questions=(), marks=False)),
     InspectionAnswer: (Queue.Kind.STEPS, "Answers edited by users", StepsAsks(questions=(), every_step=False)),
@@ -38,16 +40,17 @@ QUEUES: dict[type[Scores | InspectionAnswer], tuple[Queue.Kind, str, Asks]] = {
 
 
 def judge_feedback() -> None:
-    """Convert the feedback on sessions that have ended."""
-    for session_id in list(feedback_to_judge().values_list("session", flat=True).distinct()[:AT_A_TIME]):
+    """Convert the feedback on sessions that have ended. Each workspace gets a few seconds, since anybody with one of its keys may send a lot."""
+    sessions = Session.objects.filter(pk__in=feedback_to_judge().values("session"))
+    for session in in_workspace_turns(sessions, name="user-feedback", seconds=TURN_SECONDS):
         try:
             with unless_locked():
-                judge(session_id)
+                judge(session.pk)
         except OperationalError:
             raise  # the database is down, or resolved a deadlock: retried in seconds
         except Exception:  # an error in one session mustn't block the others
-            log.exception("The feedback on session %s couldn't be converted to a judgment", session_id)
-            Feedback.objects.filter(session=session_id, judged_at=None).update(judged_at=now())
+            log.exception("The feedback on session %s couldn't be converted to a judgment", session.pk)
+            Feedback.objects.filter(session=session, judged_at=None).update(judged_at=now())
 
 
 @transaction.atomic

@@ -140,12 +140,13 @@ def start_rollouts(
         total=count * samples,
         created_by=by,
     )
-    announce_start(batch)
+    record_start(batch)
+    lifecycle.queue(batch)
     return batch
 
 
-def announce_start(batch: RolloutBatch) -> None:
-    """Record who started a new batch, and enqueue it."""
+def record_start(batch: RolloutBatch) -> None:
+    """Record who started a new batch."""
     audit.record(
         workspace=batch.workspace,
         actor=batch.created_by,
@@ -154,7 +155,6 @@ def announce_start(batch: RolloutBatch) -> None:
         target=batch,
         **batch.config,
     )
-    lifecycle.queue(batch)
 
 
 def prepare_line(batch: RolloutBatch, line: bytes) -> Prepared:

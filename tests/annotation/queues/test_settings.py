@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.actions import record
@@ -13,6 +14,7 @@ from apps.annotation.kinds.answers import Choice, InspectionAnswer, Scores
 from apps.annotation.kinds.questions import PairwiseAsks, Question, RatingAsks, StepsAsks, comparison
 from apps.annotation.models import Queue
 from apps.annotation.quality.reports import gather
+from apps.annotation.queues import settings
 from apps.annotation.queues.question_changes import version_of
 from apps.annotation.refusals import Incomplete
 from tests import factories
@@ -138,3 +140,15 @@ def test_the_second_of_two_tabs_is_told_of_the_first(researcher, workspace):
     queue.refresh_from_db()
     assert RatingAsks.from_json(queue.asks).questions == (POLITE,)
     assert researcher.post(address(queue), SETTINGS).status_code == 302  # a form without questions doesn't change them
+
+
+def test_ended_queues_of_a_workspace_leave_the_chores_time_for_others(workspace, monkeypatch):
+    monkeypatch.setattr(settings, "TURN_SECONDS", 0.0)
+    other = factories.workspace()
+    for each in (workspace, workspace, workspace, other):
+        builders.queue(of=each, steps=0)
+    Queue.objects.update(ends_at=now())
+    for left in (2, 1, 0):
+        settings.close_ended()
+        assert Queue.objects.open().filter(workspace=workspace).count() == left
+        assert not Queue.objects.open().filter(workspace=other).exists()

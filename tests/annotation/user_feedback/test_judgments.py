@@ -12,6 +12,7 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Annotator, Inspection, Item, Queue, Rating
 from apps.annotation.quality import reports
+from apps.annotation.user_feedback import judgments
 from apps.annotation.user_feedback.judgments import judge_feedback
 from apps.common.ids import new_id
 from apps.datasets import freezing
@@ -52,6 +53,19 @@ def test_a_thumb_waits_for_the_end_of_the_session_and_is_judged_once(session: Se
     )
     assert rating.item.a.session_path.session == session
     assert (rating.queue.name, rating.queue.state, rating.queue.item_count) == ("Feedback from users", "closed", 1)
+
+
+def test_feedback_in_a_workspace_leaves_the_chores_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgments, "TURN_SECONDS", 0.0)
+    crowded, other = factories.workspace(), factories.workspace()
+    for workspace in (crowded, crowded, crowded, other):
+        session = factories.session(of=workspace, messages=SAID)
+        sessions.finish_session(session=session)
+        record_feedback(session=session, thumb=1)
+    for left in (2, 1, 0):
+        judge_feedback()
+        assert Feedback.objects.filter(session__workspace=crowded, judged_at=None).count() == left
+        assert not Feedback.objects.filter(session__workspace=other, judged_at=None).exists()
 
 
 def test_the_latest_of_each_counts(session: Session) -> None:
