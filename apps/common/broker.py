@@ -63,11 +63,14 @@ def enqueue(task: str, *args: Any) -> None:
     transaction.on_commit(lambda: app.send_task(task, args=args), robust=True)
 
 
-def enqueue_soon(task: str, *args: Any, seconds: int) -> None:
-    """Like `enqueue`, but begun `seconds` later, unless the same task is to come already. For what may be asked for many times a second."""
+def enqueue_seldom(task: str, *args: Any, seconds: int) -> None:
+    """Like `enqueue`, but at most twice in this time: at once and, if it's requested again, at the end. For what may be requested hundreds of times a second."""
 
     def send() -> None:
-        if cache.add(f"to-come:{task}:{args}", True, seconds):
+        name = f"{task}:{args}"
+        if cache.add(f"sent:{name}", True, seconds):
+            app.send_task(task, args=args)
+        elif cache.add(f"to-send:{name}", True, seconds):
             app.send_task(task, args=args, countdown=seconds)
 
     transaction.on_commit(send, robust=True)

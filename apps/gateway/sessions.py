@@ -16,7 +16,7 @@ from django.utils.timezone import now
 
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, User, Workspace
-from apps.common.broker import enqueue_soon
+from apps.common.broker import enqueue_seldom
 from apps.common.query_time_limit import unless_locked
 from apps.common.workspace_turns import in_workspace_turns
 from apps.gateway import live
@@ -293,7 +293,7 @@ def finish_session(
     locked.save()
     store_trajectories(locked)
     if locked.rollout_batch_id is not None:
-        enqueue_soon(COUNT_TASK, str(locked.rollout_batch_id), seconds=COUNT_SECONDS)
+        enqueue_seldom(COUNT_TASK, str(locked.rollout_batch_id), seconds=COUNT_SECONDS)
     _show_end(locked)
     _announce(EventType.SESSION_FINISHED, locked)
     return locked

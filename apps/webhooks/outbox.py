@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.utils.timezone import now
 
-from apps.common.broker import enqueue
+from apps.common.broker import enqueue_seldom
 from apps.common.ids import new_id
 from apps.webhooks.events import TEST, EventType
 from apps.webhooks.models import GIVEN_UP_AFTER, Delivery, Destination
@@ -18,6 +18,8 @@ from contract.quoting import legible
 TASK = "webhooks.deliver"
 MAX_WAITING = 10_000
 """Maximum number of pending deliveries per destination. Events beyond that aren't delivered to it."""
+SEND_SECONDS = 5
+"""Workers are told of new deliveries for a destination twice in this time at most: there may be hundreds a second, and who sends takes all that are due."""
 MAX_NAME_LENGTH = 200
 """Maximum length of a thing's name, which people and models write."""
 
@@ -69,5 +71,5 @@ def _create_deliveries(
                 give_up_at=at + GIVEN_UP_AFTER,
             )
         )
-        enqueue(TASK, str(destination.pk))
+        enqueue_seldom(TASK, str(destination.pk), seconds=SEND_SECONDS)
     return Delivery.objects.bulk_create(deliveries)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from celery import Celery
+from django.core.cache import cache
 
-from apps.common.broker import app, enqueue_soon, route_of
+from apps.common.broker import app, enqueue_seldom, route_of
 
 TASKS = ("training.run", "rollouts.run", "scoring.run_slice", "continuations.run")
 
@@ -74,13 +75,14 @@ def test_each_task_waits_in_one_worker_queue(task: str, worker_queue: str):
 
 
 @pytest.mark.django_db
-def test_what_is_asked_for_many_times_at_once_is_done_once(
+def test_what_is_requested_many_times_at_once_is_sent_twice(
     monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ):
     sent: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(app, "send_task", lambda task, args, countdown: sent.append((task, args, countdown)))
+    monkeypatch.setattr(app, "send_task", lambda task, args, countdown=0: sent.append((task, args, countdown)))
+    cache.clear()
     with django_capture_on_commit_callbacks(execute=True):
         for batch in ("a", "a", "b", "a"):
-            enqueue_soon("runners.count", batch, seconds=30)
+            enqueue_seldom("runners.count", batch, seconds=30)
         assert not sent
-    assert sent == [("runners.count", ("a",), 30), ("runners.count", ("b",), 30)]
+    assert sent == [("runners.count", ("a",), 0), ("runners.count", ("a",), 30), ("runners.count", ("b",), 0)]

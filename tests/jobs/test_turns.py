@@ -25,8 +25,8 @@ OWN_RULES = {
     "quality.measure": "one queue of a workspace at a time is filled or measured (tests/annotation/views/test_quality.py)",
     "judging.run_slice": "two judges of a workspace at a time, a minute each (tests/annotation/judges/test_judge_job.py)",
     "webhooks.deliver": "one destination of a workspace at a time, twenty seconds each (tests/webhooks/test_delivery.py)",
-    "runners.open_rollouts": "a few statements: the episodes are played elsewhere",
-    "runners.count": "a few statements for each batch that has changed",
+    "runners.open_rollouts": "a few statements, only for what is resumed: the episodes are played elsewhere",
+    "runners.count": "a few statements for each batch that has changed, at most twice in two seconds",
     "preflight.check": "two unanswered questions of a workspace at a time (tests/training/test_launch.py)",
 }
 """Tasks for a single workspace that aren't jobs in a lane or by turns, and how they leave workers to others."""

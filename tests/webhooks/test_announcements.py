@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.db import transaction
 
 from apps.accounts.models import Membership, Role
@@ -14,6 +15,7 @@ from apps.annotation.comments.actions import comment_on
 from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.arena.lifecycle import stop_experiment
 from apps.arena.models import Experiment
+from apps.common.broker import app
 from apps.gateway import sessions
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Job, Kind, kinds
@@ -94,6 +96,19 @@ def test_a_session_that_is_finished_and_one_that_is_abandoned(researcher: Member
     assert abandoned == ("session.abandoned", r"Find the \ud800\x00 lamp.")
     body = json.loads(Delivery.objects.order_by("pk")[0].body)["data"]
     assert (body["success"], body["reward"]) == (True, 1.0)
+
+
+def test_many_at_once_are_two_messages_to_the_workers(
+    researcher: Membership, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(app, "send_task", lambda task, *_, **__: sent.append(task))
+    cache.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        for _ in range(5):
+            sessions.finish_session(session=factories.session(of=researcher.workspace))
+    assert len(stored_events()) == 5
+    assert sent.count("webhooks.deliver") == 2
 
 
 def test_a_promotion(researcher: Membership) -> None:
