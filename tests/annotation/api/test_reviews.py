@@ -110,7 +110,7 @@ def test_of_a_single_run_a_judgment_is_upheld(reviewer, workspace):
         ({"strength": 4, "reason": "Because"}, "strength", "Give 3 or less"),
         ({"reason": "Because"}, "strength", "Give a grade from -3 to 3"),
         ({"strength": 1, "both_bad": True, "reason": "Because"}, "strength", "without one"),
-        ({"upheld": "00000000-0000-0000-0000-000000000000", "reason": "Because"}, "upheld", "Of a pair"),
+        ({"upheld": "00000000-0000-0000-0000-000000000000", "reason": "Because"}, "upheld", "judgment of a pair"),
         ({"item": 0, "strength": 1, "reason": "Because"}, "item", "There is no item 0 in this queue."),
     ],
 )
