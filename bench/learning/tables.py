@@ -5,15 +5,16 @@ A table is between `<!-- results of STAGE … -->` and `<!-- end of results -->`
 """
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from scipy.stats import t as student_t
 
-from bench.learning.results import KEPT, read
+from bench.learning.results import KEPT, StoredOutcome, read
 
+ACTIVE = "active"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "learning.md"
 TABLE = re.compile(
     r"(?P<begin><!-- results of (?P<stages>[\w -]+)(?:, seeds (?P<first>\d+) to (?P<last>\d+))? -->\n).*?(?P<end><!-- end of results -->)",
@@ -39,14 +40,31 @@ def with_tables(page: str, results: Path) -> str:
     )
 
 
-def table(stages: Iterable[str], results: Path, *, seeds: Container[int]) -> str:
-    """A row for each of these seeds with a stored result, and one for each stage over all of them."""
+def table(stages: Sequence[str], results: Path, *, seeds: Container[int]) -> str:
+    """A row for each of these seeds with a stored result, and one for each stage over all of them. `active` has a table of its own."""
+    if ACTIVE in stages:
+        return accuracy_table([outcome for outcome in read(results, ACTIVE) if outcome["seed"] in seeds])
     rows = []
     for stage in stages:
         outcomes = [outcome for outcome in read(results, stage) if outcome["seed"] in seeds]
         rows += [row(stage, outcome) for outcome in outcomes]
         rows += pooled(stage, [outcome["gain"]["value"] for outcome in outcomes])
     return HEAD + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+
+
+def accuracy_table(outcomes: Sequence[StoredOutcome]) -> str:
+    """Accuracy of reward models by number and choice of pairs, a row for each seed, and their mean."""
+    if not outcomes:
+        return ""
+    names = list(outcomes[0]["accuracy"])
+    head = ["seed", "held-out pairs", *(f"{name.rpartition('-')[2]} {name.rpartition('-')[0]}" for name in names)]
+    rows = [
+        [str(outcome["seed"]), str(outcome["n"]), *(f"{100 * outcome['accuracy'][name]:.1f} %" for name in names)]
+        for outcome in outcomes
+    ]
+    means = (fmean(outcome["accuracy"][name] for outcome in outcomes) for name in names)
+    rows.append(["mean", str(sum(outcome["n"] for outcome in outcomes)), *(f"{100 * mean:.1f} %" for mean in means)])
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ["---"] * len(head), *rows))
 
 
 def row(stage: str, outcome: dict[str, Any]) -> list[str]:
@@ -68,8 +86,10 @@ def curve(outcome: dict[str, Any]) -> str:
 
 
 def pairs(outcome: dict[str, Any]) -> str:
-    """215 pairs; for annotated pairs also their cost, and how many are right; for several rounds, the success after each."""
+    """215 pairs; for annotated pairs also their cost, and how many are right; for several rounds, the success after each. Or the demonstrations."""
     columns = [f"{outcome['pairs']} pairs"] if "pairs" in outcome else []
+    if "demonstrations" in outcome:
+        columns.append(f"{outcome['demonstrations']} demonstrations, {100 * outcome['demonstrator']:.0f} % successful")
     if "judgments" in outcome:
         columns += [f"{outcome['judgments']} judgments", f"{100 * outcome['right']:.0f} % right"]
     if "rounds" in outcome:

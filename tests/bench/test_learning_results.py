@@ -55,6 +55,20 @@ def test_a_table_may_be_of_some_seeds_alone_and_of_stages_without_a_curve(tmp_pa
     assert with_tables(page, tmp_path).splitlines()[3].endswith("| 168 | 9 pairs, 27 judgments, 89 % right |")
 
 
+def test_accuracies_have_a_column_for_each_choice_of_pairs_and_their_mean(tmp_path: Path) -> None:
+    for seed, accuracy in ((10, 0.7), (11, 0.8)):
+        more = {"accuracy": {"random-60": accuracy, "random-120": 0.75}}
+        keep(tmp_path, replace(an_outcome(seed, 0.0), stage="active", n=250, more=more))
+    page = "<!-- results of active -->\n<!-- end of results -->"
+    assert with_tables(page, tmp_path).splitlines()[1:-1] == [
+        "| seed | held-out pairs | 60 random | 120 random |",
+        "| --- | --- | --- | --- |",
+        "| 10 | 250 | 70.0 % | 75.0 % |",
+        "| 11 | 250 | 80.0 % | 75.0 % |",
+        "| mean | 500 | 75.0 % | 75.0 % |",
+    ]
+
+
 def test_the_page_shows_what_is_kept() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert "<!-- results of " in page
