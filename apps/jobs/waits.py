@@ -12,7 +12,7 @@ from apps.accounts.models import Role
 from apps.common import quantities
 from apps.common.broker import Route, enqueue, route_of
 from apps.common.health import served_queues
-from apps.jobs.models import HELD, Job, Kind, Phase, kind_of_job, kinds
+from apps.jobs.models import HELD, Job, JobQuerySet, Kind, Phase, kind_of_job, kinds
 from apps.jobs.turns import in_turn, takes_turns
 
 MAX_RUNNING, MAX_WAITING = 50, 200
@@ -94,10 +94,10 @@ def should_yield(job: Job) -> bool:
     """Whether a more urgent job is waiting for this job's worker. Its message is resent, so that it's claimed next."""
     route = route_of(kind_of_job(job).task(job))
     for kind in kinds():
-        for other in _waiting(kind):
-            other_route = _route(other)
-            is_next = other_route.worker_queue == route.worker_queue and other_route.priority < route.priority
-            if is_next and now() - other.queued_at > CLAIM_DELAY:
+        # Only those of this worker: hundreds that wait for another one, such as a server that hangs, would hide them.
+        rows = kind.rows_by_turns if kind.turns_at == route.worker_queue else kind.rows.none()
+        for other in _waiting(kind, rows):
+            if _route(other).priority < route.priority and now() - other.queued_at > CLAIM_DELAY:
                 enqueue(kind.task(other), str(other.pk))
                 return True
     return False
@@ -110,8 +110,8 @@ def _held(kind: Kind[Any]) -> list[Job]:
     return list(rows[:MAX_RUNNING])
 
 
-def _waiting(kind: Kind[Any]) -> list[Job]:
-    return list(kind.rows.waiting().select_related(*kind.listed_with).order_by("queued_at")[:MAX_WAITING])
+def _waiting(kind: Kind[Any], rows: JobQuerySet[Any]) -> list[Job]:
+    return list(rows.waiting().select_related(*kind.listed_with).order_by("queued_at")[:MAX_WAITING])
 
 
 def _route(job: Job) -> Route:
@@ -121,7 +121,10 @@ def _route(job: Job) -> Route:
 def _number_ahead(job: Job, route: Route) -> int:
     """How many waiting jobs will be claimed before this one."""
     waiting = [
-        other for kind in kinds() for other in _waiting(kind) if _route(other).worker_queue == route.worker_queue
+        other
+        for kind in kinds()
+        for other in _waiting(kind, kind.rows)
+        if _route(other).worker_queue == route.worker_queue
     ]
     if takes_turns(job) and job in waiting:
         return in_turn(waiting).index(job)

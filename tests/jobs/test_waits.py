@@ -10,9 +10,10 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Role
+from apps.annotation.models import Continuation
 from apps.common.health import note_worker
 from apps.datasets.freezing import VERSIONS
-from apps.jobs import lifecycle
+from apps.jobs import lifecycle, waits
 from apps.jobs.models import Job, kind_of_job
 from apps.jobs.waits import should_yield, wait_of
 from apps.training.models import Run
@@ -139,6 +140,18 @@ def test_a_batch_at_work_gives_way_to_a_person_and_to_nothing_else(
     assert len(reminders) == 1
     start(continuation)
     assert not should_yield(batch)
+
+
+def test_continuations_that_wait_for_a_server_hide_none_that_wait_for_the_worker(
+    researcher: Membership, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(waits, "MAX_WAITING", 1)
+    batch = start(MAKERS["rollouts"](researcher.workspace))
+    served = since(MAKERS["continuations"](factories.workspace()), minutes=9)
+    Continuation.objects.filter(pk=served.pk).update(policy=factories.served_policy(of=served.workspace))
+    assert not should_yield(batch)
+    since(MAKERS["continuations"](researcher.workspace))
+    assert should_yield(batch)
 
 
 def test_of_several_holders_the_first_to_end_is_named(researcher: Membership):
