@@ -35,7 +35,7 @@ def test_a_fault_of_the_server_is_told_in_json_too(client: Client, monkeypatch: 
         ("outcom=success", "outcom", "There is no such filter; known filters: q, task,"),
         ("page_size=many", "page_size", "“many” isn't a page size; expected a whole number from 1 to 1,000."),
         ("page_size=0", "page_size", "“0” isn't a page size"),
-        ("cursor=zzz", "cursor", "It is damaged"),
+        ("cursor=zzz", "cursor", "It's damaged"),
     ],
 )
 def test_what_is_wrong_with_a_list_is_told_by_its_field(client: Client, query: str, field: str, words: str) -> None:

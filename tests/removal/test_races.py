@@ -20,17 +20,8 @@ from apps.removal.models import Removal
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import builders
+from tests.locks import somebody_waits
 from tests.trajectories.uploads import imported, lines, rich
-
-
-def somebody_waits() -> bool:
-    """Whether a transaction of this database is waiting for another one's lock."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
-            "WHERE NOT l.granted AND a.datname = current_database()"
-        )
-        return bool(cursor.fetchone()[0])
 
 
 @pytest.mark.django_db(transaction=True)

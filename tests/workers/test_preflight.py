@@ -59,7 +59,7 @@ def test_a_models_size_is_read_from_the_header_of_its_weights(tmp_path: Path):
     ("spoil", "words"),
     [
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
-        (lambda folder: (folder / "config.json").write_text("{"), "no JSON"),
+        (lambda folder: (folder / "config.json").write_text("{"), "isn't JSON"),
         (lambda folder: (folder / "model.safetensors").unlink(), r"no \*.safetensors"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"\xff" * 20), "isn't a safetensors file"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b""), "isn't a safetensors file"),

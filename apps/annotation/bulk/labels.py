@@ -98,11 +98,12 @@ def withdraw_labels(act: BulkAct) -> None:
     desks = Desk.objects.select_for_update().filter(queue=act.queue_id, annotator__user=act.by_id)
     for desk in desks:
         ids = list(assignments.values_list("pk", flat=True))
+        # First, since it waits for reviewers who are deciding these items; decisions made until then are withdrawn, too.
+        Item.objects.filter(assignments__in=ids).update(taken=F("taken") - 1, judged=F("judged") - 1, disputed=False)
         retracted = Rating.objects.valid().filter(assignment__in=ids)
         upheld = list(retracted.values_list("pk", flat=True))
         retracted.update(retracted_at=now())
         Adjudication.objects.valid().filter(queue=act.queue_id, upheld__in=upheld).update(retracted_at=now())
-        Item.objects.filter(assignments__in=ids).update(taken=F("taken") - 1, judged=F("judged") - 1, disputed=False)
         Assignment.objects.filter(pk__in=ids).update(state=Assignment.State.UNDONE)
         desk.judged -= len(ids)
         desk.save(update_fields=["judged"])

@@ -1,8 +1,11 @@
 """Labeling many trajectories at once, if their number is as displayed; undone as a whole."""
 
+from threading import Thread
+from time import sleep
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -11,12 +14,13 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.bulk import labels
 from apps.annotation.bulk.labels import CountChanged, NothingSelected, TooMany, label_all
 from apps.annotation.bulk.undo import AlreadyUndone, undo_bulk_act
-from apps.annotation.models import Assignment, BulkAct, Desk, Item, Queue, Rating
+from apps.annotation.models import Adjudication, Assignment, BulkAct, Desk, Item, Queue, Rating
 from apps.annotation.queues.sources import Selection
 from apps.annotation.review.adjudication import adjudicate
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.accounts.clients import as_
+from tests.locks import somebody_waits
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +67,29 @@ def test_an_undone_label_leaves_no_standing_judgment_and_counts_nothing(research
     assert not rating.item.adjudications.filter(retracted_at=None).exists()
     with pytest.raises(AlreadyUndone):
         undo_bulk_act(act=act, by=researcher.user)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_decision_that_is_being_made_goes_with_the_label_that_it_upholds(researcher: Membership) -> None:
+    runs_of(researcher, 1, success=False)
+    act = label_all(member=researcher, selection=FAILURES, thumb=-1, seen=1)
+    rating = Rating.objects.get()
+
+    def undo() -> None:
+        try:
+            undo_bulk_act(act=act, by=researcher.user)
+        finally:
+            connection.close()
+
+    undoing = Thread(target=undo)
+    with transaction.atomic():
+        adjudicate(item=rating.item, by=researcher.user, blind=False, strength=None, upheld=rating.pk, reason="Yes.")
+        undoing.start()
+        while undoing.is_alive() and not somebody_waits():
+            sleep(0.01)
+    undoing.join()
+    assert not Rating.objects.valid().exists()
+    assert not Adjudication.objects.valid().exists()
 
 
 def test_nothing_is_labeled_where_another_number_matches_than_was_shown(researcher: Membership) -> None:

@@ -117,7 +117,7 @@ def test_a_step_goes_on_without_an_episode_that_nobody_ends(tmp_path: Path) -> N
     with runner(folder, all_but_the_first):
         assert run_here(folder, config) == ExitCode.FINISHED
     warned = [line.event.message for line in events_of(folder) if isinstance(line.event, Warned)]
-    assert any(words.startswith("step 1: 1 of 8 episodes were not played") for words in warned)
+    assert any(words.startswith("step 1: 1 of 8 episodes didn't finish") for words in warned)
     absent, *others = read_trajectories(folder / "rollouts" / "step-000001.jsonl")
     assert (absent.steps, absent.outcome.termination, absent.outcome.success) == ([], "abandoned", None)
     group = [rollout for rollout in others if rollout.task.key == absent.task.key]
@@ -132,7 +132,7 @@ def test_a_run_whose_episodes_all_fail_says_so(tmp_path: Path) -> None:
     with runner(folder, lambda *_: None):
         assert run_here(folder, runner_run(folder, held_out=0, optimizer=ONE_STEP)) != ExitCode.FINISHED
     failed = next(line.event for line in events_of(folder) if isinstance(line.event, Failed))
-    assert "The runners failed at each of them" in failed.message
+    assert "The runners failed repeatedly at each of them" in failed.message
 
 
 def test_the_server_answers_streams_and_refuses_what_does_not_fit_and_whoever_lacks_its_secret(tmp_path: Path) -> None:
