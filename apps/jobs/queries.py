@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Case, Q, When
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
@@ -20,7 +20,7 @@ from apps.jobs.models import ACTIVE, Job, JobQuerySet, Kind, Phase, kind_named, 
 from apps.jobs.waits import approximate_duration
 
 MAX_ACTIVE = 200
-"""Maximum jobs per kind."""
+"""Maximum jobs per kind; those of the workspace come first."""
 ENDED = (Phase.FAILED, Phase.CANCELLED)
 ENDED_COLUMNS = (by_age("Created"),)
 """Ids are time-ordered in every kind; any other order would require reading all jobs of several tables."""
@@ -105,7 +105,7 @@ class WorkerQueue:
 
 def worker_queues_of(member: Membership) -> list[WorkerQueue]:
     """Running and waiting jobs by worker queue. Other workspaces' jobs are only counted, since their details are private."""
-    rows = [row for kind in kinds() for row in _active(kind)]
+    rows = [row for kind in kinds() for row in _active(kind, member.workspace_id)]
     by_queue: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_queue[row.worker_queue].append(row)
@@ -164,8 +164,9 @@ def find_job(member: Membership, kind_name: str, job_id: UUID) -> Job:
     return job
 
 
-def _active(kind: Kind[Any]) -> Iterable[Row]:
-    rows = kind.rows.in_phase(*ACTIVE).select_related(*kind.listed_with).order_by("queued_at")
+def _active(kind: Kind[Any], workspace_id: UUID) -> Iterable[Row]:
+    is_elsewhere = Case(When(workspace=workspace_id, then=False), default=True)
+    rows = kind.rows.in_phase(*ACTIVE).select_related(*kind.listed_with).order_by(is_elsewhere, "queued_at")
     return (Row(kind, job) for job in rows[:MAX_ACTIVE])
 
 

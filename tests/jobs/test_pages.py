@@ -11,7 +11,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Role
 from apps.common.health import note_worker
-from apps.jobs import lifecycle
+from apps.jobs import lifecycle, queries
 from apps.jobs.models import Failure, Job, Phase, kind_of_job
 from tests import factories
 from tests.accounts.clients import as_
@@ -59,6 +59,16 @@ def test_another_workspaces_jobs_are_counted_and_not_named(owner: Membership):
     assert as_(owner).post(reverse("jobs:cancel", args=["training_runs", stranger.pk])).status_code == 404
     mine.refresh_from_db()
     assert mine.phase == Phase.WAITING
+
+
+def test_many_older_jobs_of_other_workspaces_do_not_hide_ones_own(owner: Membership, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(queries, "MAX_ACTIVE", 2)
+    for name in ("first", "second", "third"):
+        factories.run(name=name)
+    factories.run(of=owner.workspace, name="mine")
+    text = page(owner)
+    assert "mine" in text
+    assert "Behind 1 job of other workspaces" in text  # as many as are read
 
 
 def test_an_empty_workspace_is_told_so(owner: Membership):
