@@ -16,7 +16,7 @@ from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.pairs import pair
 from bench.learning.training import parted, play_own, settings
 from contract.trajectory import Trajectory
-from trainer.statistics import Proportion
+from trainer.statistics import proportion
 
 FIRST = 60
 MODELS = 3
@@ -70,8 +70,8 @@ def active(bench: Bench) -> Outcome:
         "seconds": sum(report["seconds"] for report in all_reports),
         "peak_memory_mb": max(report["peak_memory_mb"] for report in all_reports),
     }
-    measured = reports[f"informative-{2 * FIRST}"][0]["held_out_accuracy"]
-    after = Proportion(accuracy[f"informative-{2 * FIRST}"], measured["low"], measured["high"], measured["n"])
+    mean, n = accuracy[f"informative-{2 * FIRST}"], all_reports[0]["held_out_accuracy"]["n"]
+    after = proportion(round(mean * n), n)._replace(value=mean)
     return outcome(bench, "active", total, before=accuracy[f"random-{2 * FIRST}"], after=after, accuracy=accuracy)
 
 

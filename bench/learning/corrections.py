@@ -13,8 +13,8 @@ from typing import Any
 
 from apps.demo import recipe
 from bench.learning.harness import Bench, Outcome
-from bench.learning.pairs import failures
-from bench.learning.training import PAIRS_A_TASK, ROLLOUTS_A_TASK, from_pairs, own_pairs, parted, play_own, written
+from bench.learning.pairs import failures, pairs_by_outcome
+from bench.learning.training import PAIRS_A_TASK, ROLLOUTS_A_TASK, from_pairs, own_pairs, parted, written
 from contract.configs import Budget
 from contract.messages import Message
 from contract.trajectory import Task, Trajectory
@@ -30,11 +30,9 @@ SHARES = {"corrections": 1.0, "corrections-third": 1 / 3}
 
 def corrections(bench: Bench, *, stage: str) -> Outcome:
     """`less_dpo` compares the policy with that of `dpo`, on preferences between whole runs of the same tasks, task by task."""
-    preferences = own_pairs(bench)
-    from_pairs(bench, "dpo", preferences, scope="trajectory")
-    play_own(bench)
+    from_pairs(bench, "dpo", own_pairs(bench), scope="trajectory")
     learned, others = parted(bench.trajectories("own"))
-    budget = sum(1 for _ in (bench.folder / "pairs.jsonl").open(encoding="utf-8"))
+    budget = len(pairs_by_outcome(learned, per_task=PAIRS_A_TASK))
     train = corrected(learned, per_task=PAIRS_A_TASK)
     random.Random(bench.seed).shuffle(train)
     files = written(bench, stage, train[: round(SHARES[stage] * budget)], corrected(others, per_task=ROLLOUTS_A_TASK))

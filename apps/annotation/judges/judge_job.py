@@ -55,9 +55,8 @@ def _claim(judge_id: UUID) -> Judge | None:
     judge = JUDGES.rows.filter(pk=judge_id).first()
     if judge is None:
         return None
-    Workspace.objects.select_for_update(no_key=True).get(
-        pk=judge.workspace_id
-    )  # otherwise two workers could both find room
+    # Otherwise two workers could both find room.
+    Workspace.objects.select_for_update(no_key=True).get(pk=judge.workspace_id)
     at_work = _served(judge).in_phase(*HELD).filter(leased_until__gte=now()).exclude(pk=judge_id)
     if at_work.count() >= MAX_PER_WORKSPACE:
         return None  # each running judge wakes the workers when it ends or hands on
