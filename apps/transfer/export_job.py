@@ -156,9 +156,8 @@ def expire() -> None:
 
 def _remove_folders(model: type[Export | Import], root: Path, pattern: str) -> None:
     """Remove the folders of killed attempts whose jobs are over."""
-    folders = list(
-        root.glob(pattern)
-    )  # listed before the query: otherwise, the folder of a job that has just begun would seem to have no job
+    # Listed before the query: otherwise, the folder of a job that has just begun would seem to have no job.
+    folders = list(root.glob(pattern))
     active = {str(pk) for pk in model._default_manager.active().values_list("pk", flat=True)}
     for folder in folders:
         if not any(pk in folder.name for pk in active):

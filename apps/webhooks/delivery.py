@@ -72,9 +72,8 @@ def _lease(destination_id: UUID) -> Destination | None:
     destination = Destination.objects.select_related("workspace", "created_by").filter(pk=destination_id).first()
     if destination is None:
         return None
-    Workspace.objects.select_for_update(no_key=True).get(
-        pk=destination.workspace_id
-    )  # otherwise two would both find none
+    # Otherwise two would both find none.
+    Workspace.objects.select_for_update(no_key=True).get(pk=destination.workspace_id)
     if Destination.objects.filter(workspace=destination.workspace_id, leased_until__gte=now()).exists():
         return None  # the one sending hands on to this one
     destination.leased_until = now() + LEASE

@@ -39,9 +39,8 @@ class Session(Answer):
     reward: float | None
     rewards: Any  # Named rewards of the whole session.
     calls: int
-    cost: (
-        dict[str, Any] | None
-    )  # dollars (null: unknown), estimated_calls, unknown_calls. None for a split's open session.
+    # dollars (None: unknown), estimated_calls, unknown_calls. None for a split's open session.
+    cost: dict[str, Any] | None
     trajectory: str | None
     problem: str  # Why it couldn't become a trajectory.
 
