@@ -38,7 +38,7 @@ class Shape:
     batch: int
     """Pairs for DPO, rollouts for GRPO."""
     row_tokens: int
-    steps: int = 13
+    steps: int = 9
 
 
 SHAPES = {

@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT_TASKS = 300
 THREADS = os.environ.get("THREADS", "2")
 NICENESS = 10
+SIZES: dict[str, dict[str, Any]] = {"small": recipe.MODEL, "large": {"layers": 4, "hidden": 256, "intermediate": 512}}
+"""Shapes of the first model: 0.7 and 2.9 million parameters."""
+SMALL = "small"
 BRANCHES = "branches.jsonl"
 
 
@@ -51,6 +54,7 @@ class Bench:
 
     folder: Path
     seed: int
+    size: str = SMALL
 
     def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
         """Run the trainer and return its report. Raises CalledProcessError; the run's log says why."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from apps.demo import recipe
 from bench.learning.endings import endings
-from bench.learning.harness import Bench, Outcome, outcome
+from bench.learning.harness import SIZES, Bench, Outcome, outcome
 from bench.learning.pairs import pairs_by_outcome
 from contract.trajectory import Trajectory
 
@@ -39,7 +39,7 @@ def sft_config(bench: Bench, rows: str) -> dict[str, Any]:
     """SFT of a model from random weights on this file."""
     return {
         "kind": "sft",
-        "model": {"scratch": recipe.MODEL},
+        "model": {"scratch": SIZES[bench.size]},
         "data": {"train": rows},
         "optimizer": recipe.SFT,
         "checkpoints": {"every": 1000},

@@ -3,9 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-from bench.learning.harness import Outcome
+import pytest
+
+from bench.learning import __main__ as command
+from bench.learning.harness import SIZES, Bench, Outcome
 from bench.learning.results import KEPT, keep, read
 from bench.learning.tables import PAGE, with_tables
+from bench.learning.training import sft_config
 
 
 def an_outcome(seed: int, gain: float) -> Outcome:
@@ -19,6 +23,24 @@ def test_a_seed_that_is_run_again_takes_the_place_of_what_was_kept(tmp_path: Pat
         keep(tmp_path, an_outcome(seed, gain))
     assert [(result["seed"], result["gain"]["value"]) for result in read(tmp_path, "grpo")] == [(3, 0.14), (4, 0.25)]
     assert read(tmp_path, "rloo") == []
+
+
+def test_another_size_has_runs_and_results_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started_from = []
+
+    def stage(bench: Bench) -> Outcome:
+        started_from.append((bench.folder.name, sft_config(bench, "rows.jsonl")["model"]["scratch"]))
+        return an_outcome(bench.seed, 0.1)
+
+    monkeypatch.setitem(command.STAGES, "grpo", stage)
+    monkeypatch.setenv("RESULTS", str(tmp_path))
+    for size in SIZES:
+        assert command.run(["grpo"], [4], tmp_path, size) == 0
+    assert started_from == [("4", SIZES["small"]), ("4-large", SIZES["large"])]
+    assert [result["stage"] for name in ("grpo", "grpo-large") for result in read(tmp_path, name)] == [
+        "grpo",
+        "grpo-large",
+    ]
 
 
 def test_a_table_has_a_row_for_each_seed_and_one_for_all_from_three_on(tmp_path: Path) -> None:
