@@ -29,15 +29,22 @@ class Limit:
 
     def count(self, subject: str) -> None:
         """Count a try by `subject`. Raises TooManyTries beyond the limit; further tries also count."""
-        key = self._key(subject)
-        # add() keeps an existing value, so two concurrent first tries count as two.
-        cache.add(key, 0, timeout=self.seconds + 5)
-        if cache.incr(key) > self.tries:
+        if self._counted(self._key(subject)) > self.tries:
             raise TooManyTries(retry_after=self.seconds - int(time()) % self.seconds)
 
     def reset(self, subject: str) -> None:
         """Reset the tries of `subject` in this window."""
         cache.delete(self._key(subject))
+
+    def _counted(self, key: str) -> int:
+        """The number of tries including this one."""
+        while True:
+            # add() keeps an existing value, so two concurrent first tries count as two.
+            cache.add(key, 0, timeout=self.seconds + 5)
+            try:
+                return cache.incr(key)
+            except ValueError:  # a concurrent try succeeded in between and reset the count
+                continue
 
     def _key(self, subject: str) -> str:
         return f"limit:{self.name}:{int(time()) // self.seconds}:{subject}"

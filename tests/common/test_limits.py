@@ -44,6 +44,21 @@ def test_forgiving_starts_afresh():
     THREE.count("ada")
 
 
+def test_a_count_that_is_reset_while_another_try_is_counted_starts_afresh(monkeypatch):
+    resets = [True, False]
+    add = cache.add
+
+    def add_and_be_reset(key, *args, **kwargs):
+        added = add(key, *args, **kwargs)
+        if resets.pop(0):
+            THREE.reset("ada")
+        return added
+
+    monkeypatch.setattr(cache, "add", add_and_be_reset)
+    THREE.count("ada")
+    assert not resets
+
+
 def test_any_view_may_let_the_refusal_through(db):
     middleware = TooManyTriesMiddleware(lambda request: None)
     answer = middleware.process_exception(RequestFactory().get("/"), TooManyTries(retry_after=90))
