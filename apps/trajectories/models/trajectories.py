@@ -13,6 +13,7 @@ from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.common.fields import FaithfulJSONField
 from apps.policies.models import Policy
 from apps.trajectories.models.jobs import ImportBatch, RolloutBatch
+from apps.trajectories.rendering.text import legible
 from apps.trajectories.search import TASK_WORDS
 from contract.trajectory import FOR_SIMULATED_USER
 
@@ -52,8 +53,8 @@ class Task(WorkspaceModel):
 
     @property
     def headline(self) -> str:
-        """The agent's instruction, if it's recorded. A simulated user's script isn't one."""
-        return "A conversation with a simulated user" if self.users_script else self.instruction
+        """The agent's instruction as pages show it, if it's recorded. A simulated user's script isn't one."""
+        return "A conversation with a simulated user" if self.users_script else legible(self.instruction)
 
 
 class TrajectoryQuerySet(WorkspaceQuerySet["Trajectory"]):

@@ -14,7 +14,7 @@ from apps.trajectories.rendering.calls import CallView, call_view, part_of_call
 from apps.trajectories.rendering.forms import ContentLocation
 from apps.trajectories.rendering.kinds import OTHER, Kind, kind_of
 from apps.trajectories.rendering.rules import broken_rules
-from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_text
+from apps.trajectories.rendering.text import SCREEN_LINES, legible, one_line, size_text
 
 MAX_CALLS = 40
 MAX_MESSAGES = 60
@@ -138,9 +138,9 @@ def head_from(
         index=index,
         number=index + 1,
         kind=kind_of(kind, tool),
-        tool=tool,
-        headline=headline,
-        result=result,
+        tool=legible(tool),
+        headline=legible(headline),
+        result=legible(result),
         is_error=is_error,
         reward=None if blind else reward,
         seconds=seconds,

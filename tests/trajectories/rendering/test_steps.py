@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from apps.common.compiled_templates import render_macro
-from apps.trajectories.models import Step
+from apps.trajectories.models import Step, Task
 from apps.trajectories.rendering.rules import broken_rules
-from apps.trajectories.rendering.steps import part_of, step_view
+from apps.trajectories.rendering.steps import head_of, part_of, step_view
 from tests.trajectories.hostile import HOSTILE
 from tests.white_space import collapsed
 
@@ -38,6 +38,13 @@ def test_words_of_a_user_after_a_text_command_are_its_result_and_not_heard_twice
     after = step_view(step(2, context=observation), following=[], part_url="/parts/", previous_kind="tool")
     assert [(message.title, message.blocks[0].form) for message in acting.came_back] == [("Result", "text")]
     assert after.context == []
+
+
+def test_marks_that_reorder_text_are_visible_in_the_line_of_a_step_and_in_the_task() -> None:
+    mark = "\u202e"  # from here on, browsers would show the text from right to left
+    head = head_of(step(tool=f"get{mark}", headline=f"{mark}safe", result=f"done{mark}"))
+    assert (head.tool, head.headline, head.result) == (r"get\u202e", r"\u202esafe", r"done\u202e")
+    assert Task(instruction=f"Open{mark} it.").headline == r"Open\u202e it."
 
 
 def test_blind_steps_carry_no_reward() -> None:
