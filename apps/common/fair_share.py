@@ -23,6 +23,8 @@ WORKSPACE_AT_ONCE = 6
 """Limit for all people of a workspace, who may be many, or one person with many accounts."""
 WORKSPACE_MAX_WAITING = 150
 """Limit of a workspace's waiting requests. Together with WORKSPACE_AT_ONCE, well below the threads of a process (`request_threads`)."""
+LONG_STEPS = 5_000
+"""Comparing and rendering this many steps takes seconds, and tens of megabytes."""
 WAIT_SECONDS = 15.0
 RETRY_AFTER = 2
 
@@ -46,13 +48,14 @@ class _Waiting:
 class FairShare:
     """The requests in progress and waiting in this process, by person and workspace. The one that has waited longest begins first, if its share allows."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, workspace_at_once: int = WORKSPACE_AT_ONCE) -> None:
+        self._workspace_at_once = workspace_at_once
         self._lock = Lock()
         self._under_way: Counter[Holder] = Counter()
         self._line: list[_Waiting] = []
 
     def enter(self, person: int | None, workspace: UUID | None = None) -> None:
-        """Begin a request once fewer than AT_ONCE of this person's and WORKSPACE_AT_ONCE of this workspace's are in progress. Raises TooManyTries."""
+        """Begin a request once few enough of this person's and of this workspace's are in progress. Raises TooManyTries."""
         request = _Waiting(person, workspace)
         with self._lock:
             if self._may_begin(request):
@@ -79,7 +82,7 @@ class FairShare:
                     self._begin(request)
 
     def _may_begin(self, request: _Waiting) -> bool:
-        return all(self._under_way[holder] < _at_once(holder) for holder in request.holders)
+        return all(self._under_way[holder] < self._at_once(holder) for holder in request.holders)
 
     def _begin(self, request: _Waiting) -> None:
         self._under_way.update(request.holders)
@@ -92,12 +95,13 @@ class FairShare:
             raise TooManyTries(RETRY_AFTER)
         self._line.append(request)
 
-
-def _at_once(holder: Holder) -> int:
-    return AT_ONCE if isinstance(holder, int) else WORKSPACE_AT_ONCE
+    def _at_once(self, holder: Holder) -> int:
+        return AT_ONCE if isinstance(holder, int) else self._workspace_at_once
 
 
 SHARES = FairShare()
+LONG_SHARES = FairShare(workspace_at_once=1)
+"""Requests that show long trajectories. A few at once would slow down all threads of the process, and each takes up to a gigabyte."""
 
 
 def enter(request: HttpRequest, person: int | None, workspace: UUID | None) -> None:
@@ -105,6 +109,13 @@ def enter(request: HttpRequest, person: int | None, workspace: UUID | None) -> N
     if not hasattr(request, "share_of"):
         SHARES.enter(person, workspace)
         request.share_of = (person, workspace)  # type: ignore[attr-defined]  # see FairShareMiddleware
+
+
+def enter_long(request: HttpRequest, workspace: UUID, *, steps: int) -> None:
+    """If a request shows this many steps, begin it once no other one of its workspace does; the middleware ends it. Raises TooManyTries."""
+    if steps > LONG_STEPS and not hasattr(request, "long_share_of"):
+        LONG_SHARES.enter(None, workspace)
+        request.long_share_of = workspace  # type: ignore[attr-defined]  # see FairShareMiddleware
 
 
 class FairShareMiddleware:
@@ -120,6 +131,9 @@ class FairShareMiddleware:
         try:
             return self.get_response(request)
         finally:
+            long_share: Any = getattr(request, "long_share_of", None)
+            if long_share is not None:
+                LONG_SHARES.leave(None, long_share)
             share: Any = getattr(request, "share_of", None)
             if share is not None:
                 SHARES.leave(*share)

@@ -1,21 +1,28 @@
 """Slow requests of one person, or of one workspace, leave the rest of a process to everybody else."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event, Thread
 from time import sleep
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.http import HttpResponse
 from django.test import Client
+from django.urls import reverse
 
-from apps.accounts.models import Role
+from apps.accounts.models import Membership, Role
+from apps.annotation.desk.assignments import annotator_of, next_assignment
+from apps.annotation.models import Preference
 from apps.common import fair_share
 from apps.common.fair_share import AT_ONCE, MAX_WAITING, WORKSPACE_AT_ONCE, FairShare
 from apps.common.ids import new_id
 from apps.common.limits import TooManyTries
 from apps.gateway.models import Session
 from tests import factories
+from tests.annotation import builders
 
 
 @pytest.mark.django_db
@@ -94,6 +101,50 @@ def test_neither_people_nor_workspaces_get_all_connections_and_threads(settings:
     assert connections >= 2 * AT_ONCE
     assert connections > WORKSPACE_AT_ONCE
     assert AT_ONCE + MAX_WAITING < WORKSPACE_AT_ONCE + fair_share.WORKSPACE_MAX_WAITING < MAX_AT_ONCE
+
+
+def long_pages(member: Membership) -> dict[str, Callable[[], HttpResponse]]:
+    """Every request that shows the trajectories of an item, in a new queue."""
+    queue = builders.queue(of=member.workspace, items=2)
+    client = Client()
+    client.force_login(member.user)
+    api = Client(headers={"authorization": f"Bearer {factories.token(member)}"})
+    assignment = next_assignment(queue=queue, annotator=annotator_of(member))
+    assert assignment is not None
+    item = assignment.item
+    pages = {
+        "desk": reverse("annotation:desk", args=[queue.pk]),
+        "item": reverse("annotation:item", args=[assignment.pk]),
+        "rows": reverse("annotation:rows", args=[assignment.pk, 0]),
+        "review": reverse("annotation:review_item", args=[queue.pk, item.pk]),
+        "rows in review": reverse("annotation:review_rows", args=[queue.pk, item.pk, 0]),
+        "comparison": reverse("trajectories:compare", args=[item.a_id, item.b_id]),
+    }
+    htmx = {"hx-request": "true"}
+    requests = {name: partial(client.get, page, headers=htmx) for name, page in pages.items()}
+    requests["next"] = partial(client.post, reverse("annotation:next", args=[queue.pk]))
+    requests["REST"] = partial(api.post, f"/api/v1/queues/{queue.pk}/next")
+    answer = {"answer": "2", "next": "1"}
+    judge = reverse("annotation:judge", args=[assignment.pk])
+    return {**requests, "judge": partial(client.post, judge, answer, headers={"accept": "application/json"})}
+
+
+@pytest.mark.django_db
+def test_one_long_item_of_a_workspace_is_shown_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    researcher, other = factories.member(Role.RESEARCHER), factories.member(Role.RESEARCHER)
+    monkeypatch.setattr(fair_share, "LONG_SHARES", shares := FairShare(workspace_at_once=1))
+    monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
+    waiting, others = long_pages(researcher), long_pages(other)
+    shares.enter(None, researcher.workspace_id)
+    assert waiting["desk"]().status_code == 200  # it's short
+    monkeypatch.setattr(fair_share, "LONG_STEPS", 3)
+    judge = waiting.pop("judge")
+    assert {name: request().status_code for name, request in waiting.items()} == dict.fromkeys(waiting, 429)
+    assert {name: request().status_code for name, request in others.items()} == dict.fromkeys(others, 200)
+    assert (judge().json(), Preference.objects.filter(workspace=researcher.workspace).count()) == ({}, 1)
+    shares.leave(None, researcher.workspace_id)
+    assert waiting["desk"]().status_code == 200
+    assert not shares._under_way
 
 
 @pytest.mark.django_db(transaction=True)

@@ -22,6 +22,7 @@ from apps.annotation.queries import latest_guideline
 from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, MemberView, RequestSerializer, cleaned
 from apps.common.api_forms import request_of
+from apps.common.fair_share import enter_long
 from apps.trajectories.models import Trajectory
 from contract.quoting import legible
 
@@ -114,7 +115,9 @@ class NextView(MemberView):
             actions.keep(assignment=assignment)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(_item_data(Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk)))
+        return Response(
+            _item_data(request, Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk))
+        )
 
 
 class JudgmentView(MemberView):
@@ -198,7 +201,9 @@ class UndoView(MemberView):
             assignment = actions.undo_last(queue=queue, annotator=assignments.annotator_of(self.member))
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(_item_data(Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk)))
+        return Response(
+            _item_data(request, Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk))
+        )
 
 
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
@@ -212,7 +217,8 @@ def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
     return form_data | {fields[key]: grade for key, grade in judgment["answers"].items()}
 
 
-def _item_data(assignment: Assignment) -> dict[str, Any]:
+def _item_data(request: Request, assignment: Assignment) -> dict[str, Any]:
+    enter_long(request._request, assignment.workspace_id, steps=assignment.item.step_count)
     queue, guideline = assignment.queue, latest_guideline(assignment.queue)
     kind = kind_of(queue)
     sides = [(side, kind.trajectory_at(assignment, side)) for side in ("left", "right", "run")]

@@ -97,6 +97,11 @@ class Item(models.Model):
             Index(fields=["b"], name="item_by_b"),
         ]
 
+    @property
+    def step_count(self) -> int:
+        """The steps that its page shows: those of both trajectories."""
+        return self.a.step_count + (self.b.step_count if self.b else 0)
+
 
 class Desk(models.Model):
     """One annotator's state in one queue: their position, and what they've done.

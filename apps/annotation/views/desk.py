@@ -32,8 +32,10 @@ from apps.annotation.models import Annotator, Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.common.compiled_queries import CompiledQuery
+from apps.common.fair_share import enter_long
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, page_before
+from apps.common.limits import TooManyTries
 from apps.trajectories.content_responses import answer_part
 from apps.trajectories.rendering import markdown
 
@@ -127,7 +129,7 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     context = {"queue": queue, "kind": kind_of(queue), "progress": desk_progress(queue, annotator), "stopped": stopped}
     context |= {"arrangement": arrangement_of(queue, request.user), **_guidelines(queue)}
     if assignment:
-        context |= _item(own_with_trajectories(request, assignment.pk))
+        context |= _item(request, own_with_trajectories(request, assignment.pk))
     return render(request, "annotation/desk.html", context)
 
 
@@ -141,7 +143,7 @@ def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     """The item and its answer bar, rendered to replace another item."""
-    context = _whole_item(own_with_trajectories(request, assignment_id))
+    context = _whole_item(request, own_with_trajectories(request, assignment_id))
     return render(request, context["item_template"], context)
 
 
@@ -150,6 +152,7 @@ def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
     """A few rows of an item, opened."""
     assignment = own_with_trajectories(request, assignment_id)
+    enter_long(request, assignment.workspace_id, steps=assignment.item.step_count)
     kind = kind_of(assignment.queue)
     rows = kind.rows_shown(assignment, _part_url(assignment), start)
     return render(request, kind.rows_template, {**rows, "labels_steps": kind.labels_steps})
@@ -260,7 +263,7 @@ def _next(request: HtmxRequest, queue: Queue, annotator: Annotator) -> dict[str,
         return {"item": None, "progress": progress}
     shown = _of_member(_SHOWN, request, assignment.pk)
     shown.queue = queue
-    context = _whole_item(shown)
+    context = _whole_item(request, shown)
     markup = render_to_string(context["item_template"], context, request)
     return {"item": _item_url(assignment), "markup": markup, "progress": progress}
 
@@ -268,23 +271,24 @@ def _next(request: HtmxRequest, queue: Queue, annotator: Annotator) -> dict[str,
 def _after(request: HtmxRequest, assignment: Assignment) -> dict[str, Any]:
     """The next item, for a browser that requests it together with its answer.
 
-    Empty if there is none: the answer is stored whatever the queue's state, and the browser's own request then gets the reason.
+    Empty if there is none now: the answer is stored whatever the queue's state, and the browser's own request then gets the reason.
     """
     if "next" not in request.POST:
         return {}
     try:
         following = _next(request, assignment.queue, assignment.annotator)
-    except Refusal:
+    except (Refusal, TooManyTries):
         return {}
     return {"next": following} if following["item"] else {}
 
 
-def _whole_item(assignment: Assignment) -> dict[str, Any]:
+def _whole_item(request: HtmxRequest, assignment: Assignment) -> dict[str, Any]:
     """Template context of an item that isn't on a page yet."""
-    return {"queue": assignment.queue, "guideline": latest_guideline(assignment.queue), **_item(assignment)}
+    return {"queue": assignment.queue, "guideline": latest_guideline(assignment.queue), **_item(request, assignment)}
 
 
-def _item(assignment: Assignment) -> dict[str, Any]:
+def _item(request: HtmxRequest, assignment: Assignment) -> dict[str, Any]:
+    enter_long(request, assignment.workspace_id, steps=assignment.item.step_count)
     kind = kind_of(assignment.queue)
     models = model_answers(assignment.item_id, a_is_left=assignment.a_is_left) if shows_models(assignment) else []
     return {

@@ -22,6 +22,7 @@ from apps.annotation.models import Adjudication, Annotator, Assignment, Item
 from apps.annotation.refusals import Refusal
 from apps.annotation.review import adjudication
 from apps.annotation.views.visible import visible_queue
+from apps.common.fair_share import enter_long
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.content_responses import answer_part
@@ -61,6 +62,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         else:
             messages.success(request, phrases.after_decision(settled, judgments))
             return redirect(f"{reverse('annotation:review', args=[queue.pk])}?after={item.position}")
+    enter_long(request, queue.workspace_id, steps=item.step_count)
     context = {
         "queue": queue,
         "item": item,
@@ -83,6 +85,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> HttpResponse:
     """A few rows of the pair, or steps of the trajectory, opened."""
     item = get_object_or_404(queries.items_of(visible_queue(request, queue_id)), pk=item_id)
+    enter_long(request, request.member.workspace_id, steps=item.step_count)
     kind = kind_of(item)
     return render(request, kind.rows_template, kind.rows_shown(_shown_assignment(item), _part_url(item), start))
 

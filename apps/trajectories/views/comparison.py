@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from apps.common.fair_share import enter_long
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories import queries
@@ -20,6 +21,7 @@ from apps.trajectories.models import Trajectory
 def compare(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse:
     """Both trajectories, row by row, opened at the first differing row. `cursor` is a row on the requested page."""
     left, right = _both(request, left_id, right_id)
+    enter_long(request, left.workspace_id, steps=left.step_count + right.step_count)
     comparison = side_by_side.compare(left, right)
     cursor = request.GET.get("cursor", "")
     page = comparison.page(int(cursor) if cursor.isdecimal() and len(cursor) < 9 else None)
