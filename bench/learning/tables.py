@@ -101,10 +101,14 @@ def pooled(stage: str, gains: list[float]) -> list[list[str]]:
     """The mean gain and its interval over seeds (Student's t): seeds vary the first model, which matters more than tasks. None for fewer than three."""
     if len(gains) < 3:
         return []
-    half = float(student_t.ppf(0.975, len(gains) - 1)) * stdev(gains) / len(gains) ** 0.5
-    mean = fmean(gains)
+    mean, half = fmean(gains), half_interval(gains)
     interval = f"{points(mean)} ({points(mean - half)} to {points(mean + half)})"
     return [[f"`{stage}`", f"all {len(gains)}", "", "", interval, "", ""]]
+
+
+def half_interval(values: Sequence[float]) -> float:
+    """Half the width of the 95 % interval of their mean (Student's t); two values or more."""
+    return float(student_t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
 
 
 def points(share: float) -> str:

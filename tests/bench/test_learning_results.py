@@ -7,6 +7,7 @@ import pytest
 
 from bench.learning import __main__ as command
 from bench.learning.harness import SIZES, Bench, Outcome
+from bench.learning.pictures import FOLDER, PICTURES, curves, gains
 from bench.learning.results import KEPT, keep, read
 from bench.learning.tables import PAGE, with_tables
 from bench.learning.training import sft_config
@@ -95,3 +96,23 @@ def test_the_page_shows_what_is_kept() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert "<!-- results of " in page
     assert with_tables(page, KEPT) == page
+
+
+def test_the_pictures_show_what_is_kept() -> None:
+    for name, draw in PICTURES.items():
+        assert (FOLDER / name).read_text(encoding="utf-8") == draw(KEPT)
+
+
+def test_a_picture_has_a_mark_for_each_unseen_seed_and_a_mean_from_three_on(tmp_path: Path) -> None:
+    for seed, gain in ((4, 0.5), (5, 0.1), (6, 0.2)):
+        keep(tmp_path, an_outcome(seed, gain))
+    of_two = gains(tmp_path)
+    assert of_two.count('<circle class="one"') == 2
+    assert 'class="mean"' not in of_two
+    assert "2 seeds" in of_two
+
+    keep(tmp_path, an_outcome(7, 0.3))
+    of_three = gains(tmp_path)
+    assert of_three.count('<circle class="one"') == 3
+    assert of_three.count('class="mean"') == 1
+    assert curves(tmp_path).count('class="seed"') == 3
