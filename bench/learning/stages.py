@@ -1,16 +1,17 @@
 """The stages, one function each. Each starts from the model that `sft` makes with the same seed."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 from apps.demo import recipe
-from bench.learning import annotators, credit
+from bench.learning import credit
 from bench.learning.active import active
 from bench.learning.corrections import CORRECTIONS
 from bench.learning.curation import curation
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.human_dpo import HUMAN_DPO
+from bench.learning.human_grpo import human_grpo, human_grpo_masked
+from bench.learning.over_optimization import over_optimization
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from bench.learning.plain import GRADED, PLAIN, PLAIN_RLOO
 from bench.learning.rounds import DPO_ROUNDS
@@ -33,13 +34,8 @@ from trainer.statistics import Proportion
 
 Stage = Callable[[Bench], Outcome]
 BRANCHES = 4
-PREFERENCES_A_TASK = 1
-HELD_OUT_PREFERENCES_A_TASK = 3
-MIXES = {"learned-only": {"learned_outcome": 1.0}, "mixed": {"outcome": 1.0, "learned_outcome": 0.4}}
-"""Weights of reward terms: α · environment + β · reward model. If β is less than α / 2, a failure can't be worth more than a success."""
-
 PROCESS_WEIGHT = 0.4
-"""As in MIXES: less than half of the outcome's."""
+"""Less than half of the outcome's, so that a failure can't be worth more than a success."""
 
 
 def sft(bench: Bench) -> Outcome:
@@ -68,27 +64,6 @@ def grpo_plain(bench: Bench) -> Outcome:
 
 def rloo_plain(bench: Bench) -> Outcome:
     return online(bench, "rloo-plain", PLAIN_RLOO, kind="rloo")
-
-
-def human_grpo(bench: Bench) -> Outcome:
-    """GRPO on a reward model trained on simulated annotators' preferences alone; `mixed` adds the environment's outcome.
-
-    `ranked` is the share of held-out preferences on which the reward model agrees with the annotators.
-    """
-    rows, held_out = people_pairs(bench)
-    model = bench.run("human-rm", {"kind": "reward_model", **settings(bench, recipe.REWARD_MODEL, rows, held_out)})
-    alone, mixed = (online_on(bench, f"human-grpo-{name}", weights) for name, weights in MIXES.items())
-    alone.more["mixed"] = {"after": mixed.after, "low": mixed.low, "high": mixed.high, **mixed.more}
-    details = {"ranked": model["held_out_accuracy"], "pairs": model["rows"]["train"]}
-    return replace(alone, stage="human-grpo", more=alone.more | details)
-
-
-def human_grpo_masked(bench: Bench) -> Outcome:
-    """The mixed run of `human-grpo` with cut-off turns masked in the loss; `less_unmasked` compares the two, task by task."""
-    human_grpo(bench)
-    result = online_on(bench, "human-grpo-masked", MIXES["mixed"], mask_cut_off=True)
-    result.more["less_unmasked"] = bench.difference("human-grpo-mixed", "human-grpo-masked")._asdict()
-    return result
 
 
 def grpo_masked(bench: Bench) -> Outcome:
@@ -206,6 +181,7 @@ STAGES: dict[str, Stage] = {
     "credit": credit_compared,
     "human-grpo": human_grpo,
     "human-grpo-masked": human_grpo_masked,
+    "over-optimization": over_optimization,
     **HUMAN_DPO,
     **DPO_ROUNDS,
     **CORRECTIONS,
@@ -217,26 +193,6 @@ STAGES: dict[str, Stage] = {
     "grpo-success": grpo_success,
     "outside": outside,
 }
-
-
-def online_on(bench: Bench, stage: str, weights: Mapping[str, float], **changes: Any) -> Outcome:
-    """GRPO on these reward terms. `learned` is the reward model's mean on the held-out tasks at each evaluation, by step."""
-    terms = [
-        {"component": component, "weight": weight, **({"path": "../human-rm/model"} if "learned" in component else {})}
-        for component, weight in weights.items()
-    ]
-    result = online(bench, stage, {**PLAIN, "rewards": {"terms": terms}}, kind="grpo", **changes)
-    result.more["learned"] = bench.curve(stage, "eval/rewards/learned_outcome/mean")
-    return result
-
-
-def people_pairs(bench: Bench) -> tuple[str, str]:
-    """Files of training preferences, and of held-out preferences on other tasks."""
-    play_own(bench)
-    learned, others = parted(bench.trajectories("own"))
-    train = annotators.preferences(learned, per_task=PREFERENCES_A_TASK, seed=bench.seed)
-    held_out = annotators.preferences(others, per_task=HELD_OUT_PREFERENCES_A_TASK, seed=bench.seed)
-    return written(bench, "people", train, held_out)
 
 
 def branched_pairs(bench: Bench) -> tuple[str, str]:

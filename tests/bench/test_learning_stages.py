@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+from bench.learning.human_grpo import human_grpo, human_grpo_masked
+from bench.learning.over_optimization import over_optimization
 from bench.learning.rounds import ROUNDS, dpo_rounds
-from bench.learning.stages import human_grpo, human_grpo_masked, prm, process
+from bench.learning.stages import prm, process
 from tests.bench.toy import Learned, Untrained
 
 
@@ -42,6 +44,22 @@ def test_the_masked_run_differs_from_the_mixed_one_by_its_mask_alone(tmp_path: P
     mixed, masked = (json.loads((tmp_path / f"human-grpo-{name}.json").read_text()) for name in ("mixed", "masked"))
     assert masked == {**mixed, "mask_cut_off": True}
     assert (outcome.stage, outcome.more["less_unmasked"]["n"]) == ("human-grpo-masked", 300)
+
+
+def test_policies_follow_reward_models_of_ever_fewer_preferences(tmp_path: Path) -> None:
+    outcome = over_optimization(Learned(tmp_path, seed=0))
+    everybody = (tmp_path / "people.jsonl").read_text().splitlines()
+    for name, divisor in (("all", 1), ("third", 3), ("ninth", 9)):
+        assert (tmp_path / f"people-{name}.jsonl").read_text().splitlines() == everybody[: len(everybody) // divisor]
+        model, policy = (json.loads((tmp_path / f"{run}-{name}.json").read_text()) for run in ("over-rm", "over"))
+        assert model["data"]["train"] == f"../people-{name}.jsonl"
+        assert policy["rewards"]["terms"] == [
+            {"component": "learned_outcome", "weight": 1.0, "path": f"../over-rm-{name}/model"}
+        ]
+    assert (outcome.stage, outcome.more["shares"]["ninth"]["curve"]) == (
+        "over-optimization",
+        [(0, 0.5, 0.5, 0.5), (20, 0.5, 0.5, 0.5)],
+    )
 
 
 def test_each_round_learns_from_the_policy_before_it_and_all_cost_as_much_as_one_pass(tmp_path: Path) -> None:
