@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import IO, Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
@@ -9,8 +10,11 @@ from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.db import connections
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
+
+from apps.common.unsent_responses import UnsentResponses
 
 MAX_AT_ONCE = 192
 """Concurrent requests per process; others wait. Far more than database connections, since some requests only wait themselves."""
@@ -26,6 +30,7 @@ class OneTripHandler(ASGIHandler):
 
     def __init__(self) -> None:
         super().__init__()
+        self._unsent = UnsentResponses()
         threads = ThreadPoolExecutor(MAX_AT_ONCE, thread_name_prefix="request")
         self._answer = sync_to_async(self._answer_in_thread, thread_sensitive=False, executor=threads)
 
@@ -40,7 +45,8 @@ class OneTripHandler(ASGIHandler):
         with body:
             response = await self._answer(scope, body)
             if not response.streaming:
-                await self.send_response(response, send)
+                size = len(response.content) if isinstance(response, HttpResponse) else 0
+                await self._unsent.send(size, partial(self.send_response, response), send)
                 return
             async with ThreadSensitiveContext():
                 await self._stream(response, receive, send)

@@ -12,6 +12,7 @@ from django.core.signals import request_finished
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
+from apps.common import unsent_responses
 from apps.common.request_threads import OneTripHandler
 
 SCOPE = {"type": "http", "http_version": "1.1", "method": "GET", "path": "/", "query_string": b"", "headers": []}
@@ -104,3 +105,38 @@ async def test_a_request_whose_client_goes_before_its_end_is_dropped() -> None:
     await client.send_input({"type": "http.disconnect"})
     await client.wait(timeout=5)
     assert await client.receive_nothing()
+
+
+async def test_of_large_answers_that_clients_do_not_read_the_longest_stalled_are_broken_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unsent_responses, "HELD_BYTES", 2_000_000)
+    handler = Answering(HttpResponse("x" * 900_000))
+    stalled = [asyncio.create_task(handler(SCOPE, _request, Stalled())) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    assert [task.done() for task in stalled] == [False, False]  # both fit
+    third = Stalled()
+    stalled.append(asyncio.create_task(handler(SCOPE, _request, third)))
+    await asyncio.wait(stalled, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+    assert [task.done() for task in stalled] == [True, False, False]
+    third.reads.set()
+    await asyncio.wait_for(stalled[2], 10)
+    assert third.received == 900_000
+    stalled[1].cancel()
+
+
+class Stalled:
+    """A client that reads the first part of an answer, and the rest once it's told to."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.reads = asyncio.Event()
+
+    async def __call__(self, message: Any) -> None:
+        if self.received:
+            await self.reads.wait()
+        self.received += len(message.get("body", b""))
+
+
+async def _request() -> dict[str, Any]:
+    return {"type": "http.request"}
