@@ -5,7 +5,7 @@ Django compiles a query's SQL on each execution, which is most of the cost of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import count
@@ -37,13 +37,15 @@ class _Statement(NamedTuple):
     converters: list[tuple[int, Any, Any]]
     """Column, functions, expression."""
 
-    def rows(self, values: dict[str, Value]) -> Iterator[list[Any]]:
+    def with_values(self, values: dict[str, Value]) -> list[Any]:
+        """The parameters."""
         params = self.params.copy()
         for at, name in self.slots:
             params[at] = values[name]
-        with connection.cursor() as cursor:
-            cursor.execute(self.sql, params)
-            rows = cursor.fetchall()
+        return params
+
+    def converted(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[list[Any]]:
+        """Rows as Django returns them."""
         for record in rows:
             row = list(record)
             for at, functions, expression in self.converters:
@@ -75,7 +77,15 @@ class CompiledRows:
 
     def rows(self, **values: Value) -> list[tuple[Any, ...]]:
         """Every row."""
-        return list(map(tuple, self._statement.rows(values)))
+        return self.read(_fetched(*self.sql(**values)))
+
+    def sql(self, **values: Value) -> tuple[str, list[Any]]:
+        """The SQL and its parameters."""
+        return self._statement.sql, self._statement.with_values(values)
+
+    def read(self, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Every row, if the SQL was executed elsewhere and returned `rows`."""
+        return list(map(tuple, self._statement.converted(rows)))
 
     @cached_property
     def _statement(self) -> _Statement:
@@ -90,11 +100,11 @@ class CompiledQuery(Generic[M]):
 
     def all(self, **values: Value) -> list[M]:
         """Every row, as an instance."""
-        return list(self._instances(values))
+        return list(self.read(_fetched(*self.sql(**values))))
 
     def first(self, **values: Value) -> M | None:
         """The first row, if any. All rows are fetched, so the query must not match many."""
-        return next(self._instances(values), None)
+        return next(self.read(_fetched(*self.sql(**values))), None)
 
     def get(self, **values: Value) -> M:
         """The row. Raises the model's DoesNotExist."""
@@ -103,9 +113,15 @@ class CompiledQuery(Generic[M]):
             raise self._compiled[1].model.DoesNotExist  # type: ignore[attr-defined]  # of every concrete model
         return instance
 
-    def _instances(self, values: dict[str, Value]) -> Iterator[M]:
+    def sql(self, **values: Value) -> tuple[str, list[Any]]:
+        """The SQL and its parameters."""
+        statement, _ = self._compiled
+        return statement.sql, statement.with_values(values)
+
+    def read(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[M]:
+        """Every row, as an instance, if the SQL was executed elsewhere and returned `rows`."""
         statement, instances = self._compiled
-        for row in statement.rows(values):
+        for row in statement.converted(rows):
             instance: Any = instances.model.from_db(DEFAULT_DB_ALIAS, instances.fields, row[instances.columns])
             for populator in instances.related:
                 populator.populate(row, instance)
@@ -120,6 +136,13 @@ class CompiledQuery(Generic[M]):
         fields = [column[0].target.attname for column in compiler.select[columns]]
         related = get_related_populators(info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # the stubs are of a later Django
         return statement, _Instances(info["model"], columns, fields, related)
+
+
+def _fetched(sql: str, params: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
 
 
 def _compiled(build: Callable[..., models.QuerySet[Any, Any]], types: dict[str, type[Any]]) -> tuple[Any, _Statement]:

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apps.accounts import api_tokens
+from apps.gateway.cached_session import CachedSession
 from apps.gateway.call_memory import CallMemory, MemoryUse
 from apps.gateway.call_storage import in_database
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
@@ -24,7 +25,7 @@ from apps.gateway.dialects.dialect import Dialect
 from apps.gateway.dialects.steps import DIALECTS
 from apps.gateway.exchange import Exchange
 from apps.gateway.named_sessions import models_of, session_name
-from apps.gateway.recorder import CachedSession, Recorder
+from apps.gateway.recorder import Recorder
 from apps.gateway.refusals import BadRequest, Crowded, GatewayRefusal, NoSession, NotSupported, TooLarge
 from apps.gateway.token_count import PATH as COUNT_PATH
 from apps.gateway.token_count import count_tokens

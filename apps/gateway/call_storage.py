@@ -1,4 +1,4 @@
-"""Stores calls in the database, in threads of the gateway's own."""
+"""Stores calls in the database: usually in one statement, otherwise in threads of the gateway's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from django.db import close_old_connections, transaction
+from django.db import close_old_connections, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 from django.utils.timezone import now
@@ -18,6 +18,7 @@ from django.utils.timezone import now
 from apps.common.query_time_limit import lock_time_limit
 from apps.common.turns import Turns
 from apps.gateway import sessions
+from apps.gateway.loop_database import LOCK_MILLISECONDS, LoopDatabase
 from apps.gateway.models import Call, Session
 
 P = ParamSpec("P")
@@ -26,8 +27,24 @@ T = TypeVar("T")
 THREADS = ThreadPoolExecutor(4, thread_name_prefix="gateway-database")
 TURNS = Turns(2)
 """Threads that one workspace may use to change sessions: ending a large session locks its row for seconds, and its calls wait for the lock."""
-LOCK_MILLISECONDS = 1000
-"""How long a call waits for its session's row before it's kept in a file."""
+COUNT = (
+    "UPDATE gateway_session SET calls_begun = calls_begun + 1 WHERE id = %s AND calls_begun < max_calls RETURNING id"
+)
+COLUMNS = Call._meta.concrete_fields
+STORE = f"""
+    WITH open AS (
+        UPDATE gateway_session
+        SET expires_at = now() + idle_seconds * interval '1 second',
+            tokens_used = tokens_used + %s,
+            calls_begun = greatest(calls_begun - %s, 0)
+        WHERE id = %s AND state = '{Session.State.OPEN}'
+        RETURNING id
+    ), stored AS (
+        INSERT INTO gateway_call ({", ".join(f'"{field.column}"' for field in COLUMNS)})
+        SELECT {", ".join(["%s"] * len(COLUMNS))} FROM open
+        ON CONFLICT DO NOTHING
+    )
+    SELECT id FROM open"""
 
 
 async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -51,11 +68,20 @@ async def in_turn(session: Session, function: Callable[P, T], *args: P.args, **k
         return await in_database(function, *args, **kwargs)
 
 
-@lock_time_limit(LOCK_MILLISECONDS)
-def count_call(session: Session) -> bool:
+async def count_call(database: LoopDatabase, session: Session) -> bool:
     """Count a call if the session's limit allows it; returns whether it does."""
-    below_limit = Session.objects.filter(pk=session.pk, calls_begun__lt=F("max_calls"))
-    return bool(below_limit.update(calls_begun=F("calls_begun") + 1))
+    async with TURNS.of(session.workspace_id):
+        return bool(await database.rows(COUNT, [session.pk]))
+
+
+async def store_in_open_session(database: LoopDatabase, call: Call, tokens: int, *, is_free: bool) -> bool:
+    """Store a call, idempotently, if its session is still open; returns whether it is. Otherwise, see `store`.
+
+    It waits for whoever is finishing the session. is_free: doesn't count against the session's calls.
+    """
+    columns = [field.get_db_prep_save(getattr(call, field.attname), connection) for field in COLUMNS]
+    async with TURNS.of(call.session.workspace_id):
+        return bool(await database.rows(STORE, [tokens, int(is_free), call.session_id, *columns]))
 
 
 @lock_time_limit(LOCK_MILLISECONDS)

@@ -19,6 +19,7 @@ from starlette.types import Receive
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
 from apps.common.turns import Turns
+from apps.gateway.cached_session import CachedSession
 from apps.gateway.call_graph import Parent
 from apps.gateway.call_redaction import redact
 from apps.gateway.call_row import call_row
@@ -26,7 +27,7 @@ from apps.gateway.call_storage import in_database
 from apps.gateway.dialects.dialect import Dialect, ReplyContext, piece_from
 from apps.gateway.disconnection import cancel_on_disconnect
 from apps.gateway.models import Call, Join
-from apps.gateway.recorder import CachedSession, Recorder
+from apps.gateway.recorder import Recorder
 from apps.gateway.refusals import GatewayRefusal, NotSpoken, RecorderAway, SessionEnded, UpstreamAway
 from apps.gateway.seam_bridge import GENERATE, UNSUPPORTED, SeamBridge
 from apps.gateway.splits.blind_replies import hidden_status

@@ -26,11 +26,13 @@ def state_of(session: Session) -> str:
     return render_to_string("gateway/_session_state.html", progress_context(session))
 
 
-def notify_viewers(session_id: UUID) -> None:
-    """Notify viewers. For a session without viewers this costs one Valkey request."""
-    with live.best_effort(f"session {session_id}"):
-        if cache.get(_key(session_id)):
-            live.send(group_of(session_id), state_of(Session.objects.select_related("policy").get(pk=session_id)))
+def notify_viewers(*session_ids: UUID) -> None:
+    """Notify the sessions' viewers. If they have none, this costs one Valkey request."""
+    with live.best_effort("sessions"):
+        watched = cache.get_many(map(_key, session_ids))
+        for session_id in session_ids:
+            if _key(session_id) in watched:
+                live.send(group_of(session_id), state_of(Session.objects.select_related("policy").get(pk=session_id)))
 
 
 def _key(session_id: UUID) -> str:

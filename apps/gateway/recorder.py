@@ -6,77 +6,46 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import OuterRef, QuerySet, Subquery
-from django.utils.crypto import salted_hmac
 
 from apps.accounts import api_tokens
 from apps.accounts.authentication import digest_of
-from apps.common.compiled_queries import CompiledRows
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
 from apps.common.query_time_limit import is_locked
 from apps.gateway import live, spool
-from apps.gateway.call_graph import NODE_COLUMNS, CallGraph, Node
-from apps.gateway.call_storage import count_call, in_database, in_turn, store
-from apps.gateway.models import Call, Session
+from apps.gateway.cached_session import CachedSession, session_to_cache
+from apps.gateway.call_graph import Node
+from apps.gateway.call_storage import count_call, in_database, in_turn, store, store_in_open_session
+from apps.gateway.loop_database import LoopDatabase
+from apps.gateway.models import Call
 from apps.gateway.named_sessions import SessionName, member_with, named_session
 from apps.gateway.queries import spent_since
 from apps.gateway.refusals import BudgetSpent, NoSession, PriceUnknown, RecorderAway
 from apps.gateway.spending.counters import Counters
-from apps.gateway.spending.terms import NO_TERMS, Terms, terms_of
 from apps.gateway.splits.routing import fail_over
 from apps.gateway.spool import Spool
-from apps.redaction.models import RuleVersion
-from apps.redaction.redaction import Rule
-from apps.redaction.rules import rules_of
 from contract import jsontext
 from contract.values import Json
 
 MAX_SESSIONS = 10_000
-RELATED = ("endpoint", "policy", "split")
-"""Relations of a session that calls need."""
-OVERLAP = timedelta(seconds=3)
-"""Overlap when looking for other processes' calls: they may be committed later than our latest one, although stored earlier."""
 AWAY = "Retrace's database isn't responding. Try again in a moment."
-FIRST_ID = UUID(int=0)
+UNKNOWN_KEY = (
+    "This key belongs to no session, or its owner has lost access. "
+    "Create a session with POST /api/v1/sessions, and use the key that it returns."
+)
+NOTIFY_SECONDS = 0.2
+"""How long new calls are collected before viewers are notified."""
 REPLAY_SECONDS = 120.0
 REPLAY_BYTES = 32 << 20
 """Redacted replies are also kept unredacted in this process's memory, for this long and up to this size."""
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class CachedSession:
-    """A session and its call graph as cached in this process."""
-
-    session: Session
-    graph: CallGraph
-    rules: Sequence[Rule] = ()
-    """Redaction rules for its calls."""
-    terms: Terms = NO_TERMS
-    """Its prices and usage limits."""
-    under_way: int = 0
-    """Calls in this process that aren't stored yet."""
-    busy_until: float = 0.0
-    """Until when its row counts as locked, by time.monotonic: its calls are kept in files rather than each waiting for it."""
-
-    def refuse_beyond_budget(self) -> None:
-        """Check the budget by this process's knowledge. Raises BudgetSpent."""
-        session = self.session
-        if session.max_calls is not None and len(self.graph.nodes) + self.under_way >= session.max_calls:
-            raise BudgetSpent(f"This session may have {session.max_calls:,} calls, and has used them up.")
-        used = max(self.graph.tokens, session.tokens_used)
-        if session.max_tokens is not None and used >= session.max_tokens:
-            raise BudgetSpent(f"This session may use {session.max_tokens:,} tokens, and has used {used:,}.")
 
 
 class Recorder:
@@ -84,6 +53,7 @@ class Recorder:
 
     def __init__(self, spool_folder: Path) -> None:
         self.spool = Spool(spool_folder)
+        self._database = LoopDatabase()
         self._counters = Counters(_spent_since)
         self._sessions: OrderedDict[str, CachedSession] = OrderedDict()
         self._digests: OrderedDict[tuple[str, SessionName, str], str] = OrderedDict()
@@ -92,6 +62,8 @@ class Recorder:
         """The workspaces of tokens, by the token's digest."""
         self._unredacted: OrderedDict[UUID, tuple[float, bytes]] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._to_notify: set[UUID] = set()
+        """Sessions with new calls, whose viewers aren't notified yet."""
 
     async def admit(self, key: str) -> UUID:
         """Check a key before its request is read, so that invalid ones cost nothing. Returns the workspace. The session is looked up again with the request.
@@ -99,20 +71,18 @@ class Recorder:
         Raises NoSession, RecorderAway.
         """
         digest = digest_of(key)
-        if not key.startswith(api_tokens.MARK):
-            cached = self._sessions.get(digest) or await self._session_with(digest)
-            return cached.session.workspace_id
-        if digest not in self._workspaces:
-            try:
-                member = await in_database(member_with, key)
-            except Exception as error:
-                if outage_of(error) is None:
-                    raise
-                raise RecorderAway(AWAY) from None
-            self._workspaces[digest] = member.workspace_id
-            if len(self._workspaces) > MAX_SESSIONS:
-                self._workspaces.popitem(last=False)
-        return self._workspaces[digest]
+        try:
+            if not key.startswith(api_tokens.MARK):
+                return (await self._cached(digest)).session.workspace_id
+            if digest not in self._workspaces:
+                self._workspaces[digest] = (await in_database(member_with, key)).workspace_id
+                if len(self._workspaces) > MAX_SESSIONS:
+                    self._workspaces.popitem(last=False)
+            return self._workspaces[digest]
+        except Exception as error:
+            if outage_of(error) is None:
+                raise
+            raise RecorderAway(AWAY) from None
 
     async def admit_call(self, cached: CachedSession) -> None:
         """Check a new call against the limits of its workspace and its session. Raises RateLimited, LimitReached, PriceUnknown, RecorderAway."""
@@ -133,7 +103,7 @@ class Recorder:
         if cached.session.max_calls is None:
             return
         try:
-            fits = await in_turn(cached.session, count_call, cached.session)
+            fits = await count_call(self._database, cached.session)
         except Exception as error:
             if outage_of(error) is None:
                 raise
@@ -178,23 +148,30 @@ class Recorder:
 
     async def _session_with(self, digest: str) -> CachedSession:
         try:
-            cached = await in_database(_load, digest, self._sessions.get(digest))
+            cached = await self._cached(digest)
+            is_valid = await cached.update(self._database)
         except Exception as error:
             if outage_of(error) is None:
                 raise
-            if settings.GATEWAY_WITHOUT_DATABASE == "refuse" or digest not in self._sessions:
+            known = self._sessions.get(digest)
+            if settings.GATEWAY_WITHOUT_DATABASE == "refuse" or known is None or not known.is_complete:
                 raise RecorderAway(AWAY) from None
-            return self._sessions[digest]
-        if cached is None:
+            return known
+        if not is_valid:
             self._sessions.pop(digest, None)
-            raise NoSession(
-                "This key belongs to no session, or its owner has lost access. Create a session with POST /api/v1/sessions, and use the key that it returns."
-            )
-        self._sessions[digest] = cached
+            raise NoSession(UNKNOWN_KEY)
+        self.spool.start_flush()
+        return cached
+
+    async def _cached(self, digest: str) -> CachedSession:
+        """The session of a key, as it was when it was last updated. Raises NoSession."""
+        cached = self._sessions.get(digest) or await session_to_cache(digest, self._database)
+        if cached is None:
+            raise NoSession(UNKNOWN_KEY)
+        cached = self._sessions.setdefault(digest, cached)  # one for all calls, even if several were first
         self._sessions.move_to_end(digest)
         if len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
-        self.spool.start_flush()
         return cached
 
     async def record(self, cached: CachedSession, call: Call, tokens: int = 0) -> None:
@@ -208,7 +185,7 @@ class Recorder:
             await self.spool.add(call)
         if call.status == Call.Status.OK:
             cached.graph.add([Node.of(call)])
-        self._background(in_database(live.notify_viewers, call.session_id))
+        self._notify_viewers(call.session_id)
         if (limits := cached.terms.limits) is not None:
             dollars = call.cost or Decimal(0)
             self._background(self._counters.add(limits, call.session_id, tokens=tokens, dollars=dollars))
@@ -217,7 +194,8 @@ class Recorder:
         """Whether the database has the call now."""
         is_free = call.status == Call.Status.FAILED and not tokens
         try:
-            await in_turn(cached.session, store, call, tokens, is_free=is_free)
+            if not await store_in_open_session(self._database, call, tokens, is_free=is_free):
+                await in_turn(cached.session, store, call, tokens, is_free=is_free)
         except Exception as error:
             if is_locked(error):
                 cached.busy_until = time.monotonic() + spool.FLUSH_SECONDS
@@ -246,61 +224,22 @@ class Recorder:
             total_bytes -= len(reply)
             del self._unredacted[call_id]
 
+    def _notify_viewers(self, session_id: UUID) -> None:
+        """Soon, together with those of other sessions: hardly any session has viewers."""
+        if not self._to_notify:
+            asyncio.get_running_loop().call_later(NOTIFY_SECONDS, self._notify)
+        self._to_notify.add(session_id)
+
+    def _notify(self) -> None:
+        session_ids, self._to_notify = self._to_notify, set()
+        self._background(in_database(live.notify_viewers, *session_ids))
+
     def _background(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-def _load(digest: str, cached: CachedSession | None) -> CachedSession | None:
-    if cached is None:
-        valid = Session.objects.with_valid_keys().filter(key_digest=digest)
-        session = valid.select_related(*RELATED).first()
-        if session is None:
-            return None
-        cached = CachedSession(session, CallGraph(_digest_key(session)), rules_of(session.workspace_id))
-    else:  # everything except state, costs, and failover was fixed when it was opened
-        if not (changing := _CHANGING.rows(digest=digest)):
-            return None
-        [(state, tokens_used, policy_id, rule_version)] = changing
-        cached.session.state = state
-        cached.session.tokens_used = max(tokens_used, cached.session.tokens_used)
-        cached.rules = rules_of(cached.session.workspace_id, rule_version or 0)
-        if policy_id != cached.session.policy_id:  # another process moved it to the champion
-            valid = Session.objects.with_valid_keys().filter(key_digest=digest)
-            used, cached.session = cached.session.tokens_used, valid.select_related(*RELATED).get()
-            cached.session.tokens_used = used
-    cached.terms = terms_of(cached.session.workspace_id, cached.session.policy_id, cached.session.endpoint_id)
-    since = _id_shortly_before(last) if (last := cached.graph.last) else FIRST_ID
-    cached.graph.add(Node.of_columns(*row) for row in _ANSWERED.rows(session=cached.session.pk, since=since))
-    return cached
-
-
-def _changing(digest: str) -> QuerySet[Session, Any]:
-    """What may have changed in a cached session, if its key is still valid."""
-    version = RuleVersion.objects.filter(pk=OuterRef("workspace")).values("number")
-    valid = Session.objects.with_valid_keys().filter(key_digest=digest)
-    return valid.values_list("state", "tokens_used", "policy_id", Subquery(version))
-
-
-def _answered(session: UUID, since: UUID) -> QuerySet[Call, Any]:
-    calls = Call.objects.filter(session=session, status=Call.Status.OK, id__gte=since)
-    return calls.values_list(*NODE_COLUMNS)
-
-
-_CHANGING, _ANSWERED = CompiledRows(_changing, digest=str), CompiledRows(_answered, session=UUID, since=UUID)
-
-
 async def _spent_since(workspace_id: UUID, session_id: UUID | None, since: datetime) -> Decimal:
     cost = await in_database(spent_since, since, workspace_id, session_id)
     return cost.dollars
-
-
-def _digest_key(session: Session) -> bytes:
-    """The key of the digests in a session's call graph. It isn't in the database, so whoever has only that can't verify guesses."""
-    return salted_hmac("gateway digests", str(session.pk), algorithm="sha256").digest()
-
-
-def _id_shortly_before(call_id: UUID) -> UUID:
-    milliseconds = (call_id.int >> 80) - int(OVERLAP.total_seconds() * 1000)
-    return UUID(int=max(milliseconds, 0) << 80)

@@ -9,10 +9,11 @@ import httpx
 from starlette.responses import Response
 from starlette.types import Receive
 
+from apps.gateway.cached_session import CachedSession
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.dialect import ReplyContext, count, piece_from
 from apps.gateway.disconnection import cancel_on_disconnect
-from apps.gateway.recorder import CachedSession, Recorder
+from apps.gateway.recorder import Recorder
 from apps.gateway.refusals import NotSpoken, SessionEnded, UpstreamAway
 from apps.gateway.splits.blind_replies import hidden_status
 from apps.gateway.streamed_reply import NoEvent

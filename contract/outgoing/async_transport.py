@@ -52,7 +52,7 @@ def async_http_client(
 
     is_own: the address came from a process of this installation, not from a user, so the rules don't apply.
     """
-    return httpx.AsyncClient(
+    return _Client(
         base_url=parsed(base_url),
         headers={**(headers or {}), **UNPACKED},
         timeout=timeout,
@@ -66,6 +66,20 @@ def is_idle(client: httpx.AsyncClient) -> bool:
     """Whether no request of the client is under way."""
     used = client._transport
     return not isinstance(used, _Transport) or not used.under_way
+
+
+class _Client(httpx.AsyncClient):
+    async def send(self, request: httpx.Request, *, stream: bool = False, **_: Any) -> httpx.Response:
+        """Send a request as it is. httpx's own function would also look for redirects and keep servers' cookies."""
+        response = await self._transport.handle_async_request(request)
+        response.request = request
+        if not stream:
+            try:
+                await response.aread()
+            except BaseException:
+                await response.aclose()
+                raise
+        return response
 
 
 class _Transport(httpx.AsyncBaseTransport):

@@ -11,6 +11,7 @@ import pytest
 from django.db import OperationalError, transaction
 
 from apps.gateway import asgi, recorder, sessions, spool
+from apps.gateway.loop_database import LoopDatabase
 from apps.gateway.models import Call, Session
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import Upstream
@@ -142,8 +143,7 @@ def test_while_the_database_is_away_calls_pass_and_are_stored_afterwards(
         raise away
 
     with monkeypatch.context() as patch:
-        patch.setattr(recorder, "_load", fails)
-        patch.setattr(recorder, "store", fails)
+        patch.setattr(LoopDatabase, "rows", fails)
         patch.setattr(spool, "store_spooled", fails)
         assert agent.reply(ASK, {"role": "assistant", "content": "Done."}, ASK)["content"] == "Done."
         assert Call.objects.count() == 1
@@ -166,7 +166,7 @@ def test_an_installation_can_let_no_call_pass_unrecorded(
     def fails(*_: object) -> None:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(recorder, "_load", fails)
+    monkeypatch.setattr(LoopDatabase, "rows", fails)
     assert error_of(agent.ask(ASK)) == (503, "recorder_away")
     assert len(upstream.requests) == 1
 

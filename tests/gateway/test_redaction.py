@@ -122,7 +122,7 @@ def test_files_of_an_outage_hold_no_more_than_the_database_would(agent: Agent, m
     def away(*_: Any, **__: Any) -> None:
         raise OperationalError("the connection is closed")
 
-    monkeypatch.setattr(recorder, "store", away)
+    monkeypatch.setattr(recorder, "store_in_open_session", away)
     monkeypatch.setattr(spool, "store_spooled", away)
     agent.reply(user(f"Write to {MAIL}."))
     [file] = asgi.recorder.spool.folder.glob("*.json")

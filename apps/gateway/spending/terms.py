@@ -60,12 +60,17 @@ class Terms(NamedTuple):
 NO_TERMS = Terms(None, None)
 
 
+def cached_terms(workspace_id: UUID, policy_id: UUID | None, endpoint_id: UUID | None) -> Terms | None:
+    """The terms if this process has them, at most CACHE_SECONDS old."""
+    expires_at, terms = _cache.get((workspace_id, policy_id, endpoint_id), (0.0, NO_TERMS))
+    return terms if time.monotonic() < expires_at else None
+
+
 def terms_of(workspace_id: UUID, policy_id: UUID | None, endpoint_id: UUID | None) -> Terms:
     """The terms, at most CACHE_SECONDS old."""
-    key = (workspace_id, policy_id, endpoint_id)
-    expires_at, terms = _cache.get(key, (0.0, NO_TERMS))
-    if time.monotonic() < expires_at:
+    if (terms := cached_terms(workspace_id, policy_id, endpoint_id)) is not None:
         return terms
+    key = (workspace_id, policy_id, endpoint_id)
     limits = UsageLimits.objects.filter(workspace=workspace_id).first()
     if limits is not None and all(getattr(limits, name) is None for name in LIMITS):
         limits = None
