@@ -37,9 +37,9 @@ bench: .python ## Measure speed and scale (SIZE=small|full or a number of items)
 	@$(PYTHON) .ci/install.py $(PIP_FILES_DEV)
 	@exec $(PY) -m bench $(SIZE)
 
-bench-learning: .python ## Measure how much each algorithm learns (SEEDS="0 1 2", STAGES="sft grpo", SIZE=large, KEEP=folder, RESULTS=folder)
+bench-learning: .python ## Measure how much each algorithm learns (SEEDS="0 1 2", STAGES="sft grpo", SIZE=large, WORLD=search, KEEP=folder, RESULTS=folder)
 	@$(PYTHON) .ci/install.py $(PIP_FILES_DEV)
-	@SEEDS="$(SEEDS)" STAGES="$(STAGES)" SIZE="$(SIZE)" KEEP="$(KEEP)" RESULTS="$(RESULTS)" exec $(PY) -m bench.learning
+	@SEEDS="$(SEEDS)" STAGES="$(STAGES)" SIZE="$(SIZE)" WORLD="$(WORLD)" KEEP="$(KEEP)" RESULTS="$(RESULTS)" exec $(PY) -m bench.learning
 
 screenshots: .python ## Take the screenshots in docs/ from a demo workspace
 	@$(PYTHON) .ci/install.py $(PIP_FILES_DEV)

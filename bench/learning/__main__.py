@@ -1,8 +1,8 @@
 """`python -m bench.learning`: runs every stage with every seed; prints a JSON line for each, then a table.
 
-SEEDS="0 1 2" and STAGES="sft grpo" select; SIZE=large starts from a model four times as large; KEEP=folder keeps the runs there and reuses those
-that are finished; RESULTS=folder keeps the lines there (`bench/learning/results` has those shown in docs/learning.md); THREADS=1 leaves a core to
-other processes.
+SEEDS="0 1 2" and STAGES="sft grpo" select; SIZE=large starts from a model four times as large; WORLD=search asks multi-hop questions instead of giving
+office tasks; KEEP=folder keeps the runs there and reuses those that are finished; RESULTS=folder keeps the lines there (`bench/learning/results` has
+those shown in docs/learning.md); THREADS=1 leaves a core to other processes.
 """
 
 import os
@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.learning import results
-from bench.learning.harness import SIZES, SMALL, Bench, Outcome
+from bench.learning.harness import SIZES, SMALL, WORLDS, Bench, Outcome
 from bench.learning.stages import STAGES
 
 
@@ -24,28 +24,30 @@ def main() -> int:
     seeds = [int(seed) for seed in os.environ.get("SEEDS", "").split() or ("0", "1", "2")]
     if unknown := set(stages) - STAGES.keys():
         sys.exit(f"No stage named {', '.join(sorted(unknown))}. There are: {', '.join(STAGES)}.")
-    size = os.environ.get("SIZE") or SMALL
+    size, world = os.environ.get("SIZE") or SMALL, os.environ.get("WORLD") or WORLDS[0]
     if size not in SIZES:
         sys.exit(f"No size named {size}. There are: {', '.join(SIZES)}.")
+    if world not in WORLDS:
+        sys.exit(f"No world named {world}. There are: {', '.join(WORLDS)}.")
     if keep := os.environ.get("KEEP"):
-        return run(stages, seeds, Path(keep).resolve(), size)
+        return run(stages, seeds, Path(keep).resolve(), size, world)
     with tempfile.TemporaryDirectory(prefix="retrace-learning-") as folder:
-        return run(stages, seeds, Path(folder), size)
+        return run(stages, seeds, Path(folder), size, world)
 
 
-def run(stages: list[str], seeds: list[int], folder: Path, size: str = SMALL) -> int:
-    """Outcomes of other sizes have the size in their stage and in their runs' folder."""
-    suffix = "" if size == SMALL else f"-{size}"
+def run(stages: list[str], seeds: list[int], folder: Path, size: str = SMALL, world: str = WORLDS[0]) -> int:
+    """Outcomes of another world or size have its name in their stage, and in the folder of their runs."""
     outcomes: list[Outcome] = []
     failed: list[str] = []
     for seed in seeds:
         for stage in stages:
             try:
-                outcome = STAGES[stage](Bench(folder / f"{seed}{suffix}", seed, size))
+                bench = Bench(folder / str(seed), seed, size, world)
+                outcome = STAGES[stage](replace(bench, folder=folder / f"{seed}{bench.suffix}"))
             except subprocess.CalledProcessError as error:
                 failed.append(f"{stage} with seed {seed}: {error}")
                 continue
-            outcome = replace(outcome, stage=outcome.stage + suffix)
+            outcome = replace(outcome, stage=outcome.stage + bench.suffix)
             outcomes.append(outcome)
             if results_folder := os.environ.get("RESULTS"):
                 results.keep(Path(results_folder), outcome)

@@ -21,6 +21,8 @@ NICENESS = 10
 SIZES: dict[str, dict[str, Any]] = {"small": recipe.MODEL, "large": {"layers": 4, "hidden": 256, "intermediate": 512}}
 """Shapes of the first model: 0.7 and 2.9 million parameters."""
 SMALL = "small"
+WORLDS = ("office", "search")
+"""Environments with a scripted demonstrator, and the levels of `recipe.LEVELS`."""
 BRANCHES = "branches.jsonl"
 
 
@@ -55,9 +57,17 @@ class Bench:
     folder: Path
     seed: int
     size: str = SMALL
+    world: str = WORLDS[0]
+
+    @property
+    def suffix(self) -> str:
+        """What tells its outcomes and its folder from those of the small model in the office."""
+        return "".join(f"-{setting}" for setting in (self.world, self.size) if setting not in (WORLDS[0], SMALL))
 
     def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
-        """Run the trainer and return its report. Raises CalledProcessError; the run's log says why."""
+        """Run the trainer, on tasks of this bench's world, and return its report. Raises CalledProcessError; the run's log says why."""
+        if "tasks" in config and self.world != WORLDS[0]:
+            config = {**config, "tasks": {"environment": self.world, **config["tasks"]}}
         folder = self.folder / name
         report = folder / "report.json"
         if not report.exists():

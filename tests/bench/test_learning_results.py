@@ -1,12 +1,13 @@
 """Results are stored by stage and seed, and docs/learning.md shows the stored ones."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.learning import __main__ as command
-from bench.learning.harness import SIZES, Bench, Outcome
+from bench.learning.harness import SIZES, WORLDS, Bench, Outcome
 from bench.learning.pictures import FOLDER, PICTURES, curves, gains
 from bench.learning.results import KEPT, keep, read
 from bench.learning.tables import PAGE, with_tables
@@ -26,7 +27,7 @@ def test_a_seed_that_is_run_again_takes_the_place_of_what_was_kept(tmp_path: Pat
     assert read(tmp_path, "rloo") == []
 
 
-def test_another_size_has_runs_and_results_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_world_or_size_has_runs_and_results_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started_from = []
 
     def stage(bench: Bench) -> Outcome:
@@ -35,13 +36,26 @@ def test_another_size_has_runs_and_results_of_its_own(tmp_path: Path, monkeypatc
 
     monkeypatch.setitem(command.STAGES, "grpo", stage)
     monkeypatch.setenv("RESULTS", str(tmp_path))
-    for size in SIZES:
-        assert command.run(["grpo"], [4], tmp_path, size) == 0
-    assert started_from == [("4", SIZES["small"]), ("4-large", SIZES["large"])]
-    assert [result["stage"] for name in ("grpo", "grpo-large") for result in read(tmp_path, name)] == [
-        "grpo",
-        "grpo-large",
+    for size, world in (("small", "office"), ("large", "office"), ("large", "search")):
+        assert command.run(["grpo"], [4], tmp_path, size, world) == 0
+    assert started_from == [
+        ("4", SIZES["small"]),
+        ("4-large", SIZES["large"]),
+        ("4-search-large", SIZES["large"]),
     ]
+    for stage in ("grpo", "grpo-large", "grpo-search-large"):
+        assert [result["stage"] for result in read(tmp_path, stage)] == [stage]
+
+
+def test_runs_take_the_tasks_of_their_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def finish(_: Bench, folder: Path, *command: str) -> None:
+        (folder / "report.json").write_text("{}")
+
+    monkeypatch.setattr(Bench, "_call", finish)
+    for world in WORLDS:
+        Bench(tmp_path / world, 0, world=world).run("own", {"kind": "rollout", "tasks": {"count": 5}})
+    configs = [json.loads((tmp_path / world / "own" / "run.json").read_text()) for world in WORLDS]
+    assert [config["tasks"] for config in configs] == [{"count": 5}, {"environment": "search", "count": 5}]
 
 
 def test_a_table_has_a_row_for_each_seed_and_one_for_all_from_three_on(tmp_path: Path) -> None:
