@@ -168,7 +168,7 @@ def _difference_text(difference: Interval) -> str:
         f"{100 * value:+.0f}".replace("-", "−") for value in (difference.estimate, difference.low, difference.high)
     ]
     return (
-        f"By the environment’s check, A minus B is {points[0]} points ({points[1]} to {points[2]}), "
+        f"By the environment's check, A minus B is {points[0]} points ({points[1]} to {points[2]}), "
         f"paired over {difference.n} tasks."
     )
 

@@ -191,7 +191,7 @@ def agreement_rows(card: Mapping[str, Any]) -> list[AgreementRow]:
         return [AgreementRow("all judgments", raw, alpha, "interval")]
     only = "judgments of models and rules"
     groups = {
-        "people": "people’s judgments",
+        "people": "people's judgments",
         "all": "all judgments, with models and rules" if "people" in agreement else only,
     }
     return [

@@ -27,7 +27,7 @@ CHOICES: dict[str, dict[Any, str]] = {
     "judgements": {"majority": "Aggregated: one row", "each": "Each its own row"},
     "aggregation": {
         "votes": "Majority: the share of votes",
-        "dawid_skene": "Dawid–Skene: by each annotator’s confusion matrix",
+        "dawid_skene": "Dawid–Skene: by each annotator's confusion matrix",
         "glad": "GLAD: by skill and difficulty",
     },
     "adjudicated": {"win": "Overrides the votes", "ignore": "Take only the votes"},

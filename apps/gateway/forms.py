@@ -100,7 +100,7 @@ class NewSplitForm(ArmsForm):
     environment = forms.CharField(
         max_length=100,
         required=False,
-        help_text="The environment of its tasks. Its champion answers if an arm can’t be reached, and while the split is off.",
+        help_text="The environment of its tasks. Its champion answers if an arm can't be reached, and while the split is off.",
     )
     champion = forms.ModelChoiceField(
         Policy.objects.none(),

@@ -145,7 +145,7 @@ def _holder(running: Job, job: Job, role: Role) -> Holder:
     kind = kind_of_job(running)
     remaining_time = approximate_duration(running.seconds_left)
     if running.workspace_id != job.workspace_id:
-        return Holder(f"Another workspace’s {kind.noun}", "", remaining_time)
+        return Holder(f"Another workspace's {kind.noun}", "", remaining_time)
     if role < kind.model.visible_from:
         return Holder(f"{'An' if kind.noun[0] in 'aeiou' else 'A'} {kind.noun}", "", remaining_time)
     return Holder(f"{kind.noun.capitalize()} “{kind.title(running)}”", kind.url(running), remaining_time)

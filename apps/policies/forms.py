@@ -38,7 +38,7 @@ class PolicyForm(forms.Form):
         max_length=500,
         required=False,
         label="Model",
-        help_text="A hub id (Qwen/Qwen3-0.6B), a folder on the workers that MODEL_ROOTS allows (/models/base), or the model’s name on its server.",
+        help_text="A hub id (Qwen/Qwen3-0.6B), a folder on the workers that MODEL_ROOTS allows (/models/base), or the model's name on its server.",
     )
     script = forms.ChoiceField(required=False, choices=[(script, script) for script in SCRIPTS])
     base_url = forms.CharField(
@@ -48,7 +48,7 @@ class PolicyForm(forms.Form):
         max_length=60,
         required=False,
         label="Key variable",
-        help_text="The workers’ environment variable with the API key, such as VLLM_API_KEY. ENDPOINT_KEYS there allows it for the server.",
+        help_text="The workers' environment variable with the API key, such as VLLM_API_KEY. ENDPOINT_KEYS there allows it for the server.",
     )
     description = forms.CharField(max_length=2000, required=False, widget=forms.Textarea(attrs={"rows": 2}))
 
@@ -95,7 +95,7 @@ class PublishForm(forms.Form):
     way = forms.ChoiceField(choices=(), widget=forms.RadioSelect, label="How")
     name = forms.CharField(
         max_length=80,
-        help_text="What it’s called here. Publishing under a name in use replaces the policy behind it, once verified.",
+        help_text="What it's called here. Publishing under a name in use replaces the policy behind it, once verified.",
     )
     endpoint = forms.ModelChoiceField(
         Endpoint.objects.none(), required=False, empty_label="Another server, given below", label="Server"
@@ -104,12 +104,12 @@ class PublishForm(forms.Form):
         max_length=3000,
         required=False,
         label="Address",
-        help_text="vLLM’s address, such as http://127.0.0.1:8000/v1. To publish on several servers, separate their addresses with spaces.",
+        help_text="vLLM's address, such as http://127.0.0.1:8000/v1. To publish on several servers, separate their addresses with spaces.",
     )
     key_variable = forms.CharField(
         max_length=60,
         required=False,
-        help_text="The workers’ environment variable with the server’s API key, such as VLLM_API_KEY. ENDPOINT_KEYS there allows it.",
+        help_text="The workers' environment variable with the server's API key, such as VLLM_API_KEY. ENDPOINT_KEYS there allows it.",
     )
 
     def __init__(self, *args: Any, policy: Policy, member: Membership, **kwargs: Any) -> None:

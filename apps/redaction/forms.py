@@ -28,11 +28,11 @@ class SampleForm(forms.Form):
         max_length=MAX_SAMPLE_LENGTH,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 6}),
-        help_text="It isn’t kept.",
+        help_text="It isn't kept.",
     )
     pattern = forms.CharField(
         max_length=MAX_PATTERN_LENGTH,
         strip=False,
         required=False,
-        help_text="To try one that isn’t a rule yet. Without it, all rules are tried.",
+        help_text="To try one that isn't a rule yet. Without it, all rules are tried.",
     )

@@ -51,7 +51,7 @@ WORDS: dict[type[Model], str] = {
     Continuation: "sampled continuations",
     Session: "recorded sessions",
     Call: "recorded calls",
-    Feedback: "users’ feedback",
+    Feedback: "users' feedback",
     Task: "tasks",
     Queue: "queues",
     Item: "items",
@@ -64,7 +64,7 @@ WORDS: dict[type[Model], str] = {
     Guideline: "versions of guidelines",
     Dataset: "datasets",
     Version: "failed versions",
-    Trace: "traces’ spans",
+    Trace: "traces' spans",
 }
 """What is reported; everything else that is deleted belongs to one of these."""
 
@@ -76,7 +76,7 @@ class StillNeeded(Exception):
         self.blockers = list(blockers[:MAX_BLOCKERS])
         self.has_more = len(blockers) > MAX_BLOCKERS
         more = "; and more" if self.has_more else ""
-        super().__init__(f"It can’t be deleted: {'; '.join(blocker.words for blocker in self.blockers)}{more}.")
+        super().__init__(f"It can't be deleted: {'; '.join(blocker.words for blocker in self.blockers)}{more}.")
 
 
 class TooMany(Exception):

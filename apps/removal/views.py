@@ -54,7 +54,7 @@ def rules(request: HtmxRequest) -> HttpResponse:
     if form.is_valid():
         try:
             retention.create_rule(by=request.member, **form.cleaned_data)
-            messages.success(request, "The rule is created. It’s off until you turn it on.")
+            messages.success(request, "The rule is created. It's off until you turn it on.")
             return redirect("removal:rules")
         except retention.RuleRefused as refusal:
             form.add_error(refusal.field, str(refusal))

@@ -135,7 +135,7 @@ class Run(Job):
         """What `seconds_left` is based on."""
         if self.step_seconds is None:
             return self.expected_because
-        basis = f"from this run’s own pace: {quantities.duration(self.step_seconds)} a step"
+        basis = f"from this run's own pace: {quantities.duration(self.step_seconds)} a step"
         if self.evaluations_ahead and self.evaluation_seconds:
             duration = quantities.duration(self.evaluation_seconds)
             basis += (

@@ -214,17 +214,17 @@ def _with_default_alpha(changes: Mapping[str, Any]) -> Mapping[str, Any]:
 def _forbidden(cls: type[TrainingConfig], changes: Mapping[str, Any]) -> list[InvalidField]:
     """Errors for settings that only Retrace may write."""
     return [
-        InvalidField(field.path, f"can’t be set: {field.internal}")
+        InvalidField(field.path, f"can't be set: {field.internal}")
         for field in fields_of(cls)
         if field.internal and _has(changes, field.path)
-    ] + ([InvalidField("kind", "can’t be set: it is the algorithm")] if "kind" in changes else [])
+    ] + ([InvalidField("kind", "can't be set: it is the algorithm")] if "kind" in changes else [])
 
 
 def _forbidden_in_terms(config: TrainingConfig) -> list[InvalidField]:
     """Errors for settings of reward terms that only Retrace may write: weights' paths and judges' addresses follow from the policy that a term names."""
     terms = config.rewards.terms if isinstance(config, OnlineConfig) else ()
     return [
-        InvalidField(f"rewards.terms[{index}].{field.path}", f"can’t be set: {field.internal}")
+        InvalidField(f"rewards.terms[{index}].{field.path}", f"can't be set: {field.internal}")
         for index, term in enumerate(terms)
         for field in fields_of(type(term))
         if field.internal and getattr(term, field.path) != field.default

@@ -68,7 +68,7 @@ def resume_with_remedy(*, run: Run, alarm: RunEvent, by: User) -> Run:
     try:
         stored_config(run, config)
     except InvalidConfig as invalid:
-        raise NoRemedy(f"{field.title} can’t be {value_text(value)} in this run: {invalid.message}") from None
+        raise NoRemedy(f"{field.title} can't be {value_text(value)} in this run: {invalid.message}") from None
     Run.objects.filter(pk=run.pk).update(config=config)
     step = run.checkpoint_step or 0
     RunEvent.objects.create(

@@ -36,11 +36,11 @@ PolicyName = Annotated[str, Field(description="Name of its policy, empty if unkn
 Annotators = Annotated[
     list[str],
     Field(
-        description="`person:<pseudonym>`, `model:<name>` or `rule:<name>`; a person’s pseudonym is the same in every version."
+        description="`person:<pseudonym>`, `model:<name>` or `rule:<name>`; a person's pseudonym is the same in every version."
     ),
 ]
 JudgmentIds = Annotated[list[str], Field(description="Ids of the judgments.")]
-ItemIds = Annotated[list[str], Field(description="Ids of the queue’s items.")]
+ItemIds = Annotated[list[str], Field(description="Ids of the queue's items.")]
 
 Kind = Literal["text", "number", "count", "flag", "texts", "numbers", "flags"]
 KINDS: dict[Any, Kind] = {

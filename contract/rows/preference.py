@@ -34,7 +34,7 @@ class PreferenceRow:
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
 
     prompt: Messages
-    """Chat messages that both trajectories share: all leading steps that are byte-identical, and the context of the first that isn’t."""
+    """Chat messages that both trajectories share: all leading steps that are byte-identical, and the context of the first that isn't."""
     chosen: Messages
     """The rest of the better trajectory: assistant turns with tool and user messages between them, ending with the last assistant turn."""
     rejected: Messages
@@ -48,7 +48,7 @@ class PreferenceRow:
     chosen_policy: PolicyName = ""
     rejected_policy: PolicyName = ""
     adjudication: str = ""
-    """Id of the reviewer’s decision behind the row, empty if it comes from votes."""
+    """Id of the reviewer's decision behind the row, empty if it comes from votes."""
     # Retrace must not write a column named `margin`, which has its own meaning in TRL.
     strength: float = 0.0
     """Mean strength of the votes for the winner, 1 to 3."""
@@ -57,7 +57,7 @@ class PreferenceRow:
     soft_label: Share | None = None
     """Probability that the chosen side is better (with `each` it can be below ½, if other annotators outweigh this one)."""
     label_weight: Weight = 1.0
-    """Weight of the soft label: the probability that either side is better, so ties lower it; with `each`, divided among the pair’s rows."""
+    """Weight of the soft label: the probability that either side is better, so ties lower it; with `each`, divided among the pair's rows."""
     shown_left: Share | None = None
     """Share of the judgments in which the chosen side was shown on the left."""
     votes_for: int = 0
@@ -70,9 +70,9 @@ class PreferenceRow:
     judgements: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)
     margin: float | None = foreign(None)
-    """Read from others’ files, never written: the reward margin required of a reward model."""
+    """Read from others' files, never written: the reward margin required of a reward model."""
     tie: bool = foreign(False)
-    """Read from others’ files, never written: a tie; `chosen` is merely listed first."""
+    """Read from others' files, never written: a tie; `chosen` is merely listed first."""
 
     @classmethod
     def from_json(cls, row: JsonObject) -> Self:

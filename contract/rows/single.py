@@ -72,7 +72,7 @@ def _train_turns(row: JsonObject, messages: Messages) -> list[bool]:
 
 @dataclass(slots=True)
 class UnpairedRow:
-    """A trajectory that is desirable, or isn’t."""
+    """A trajectory that is desirable, or isn't."""
 
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
 

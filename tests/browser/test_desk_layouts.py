@@ -96,8 +96,8 @@ def test_layouts_are_renamed_deleted_and_what_was_done_is_undone(open_as: Open, 
     page.get_by_role("button", name="Undo deleting “Bigger”").click()
     expect(page.get_by_role("button", name="Bigger", exact=True)).to_have_attribute("aria-pressed", "true")
     assert page.evaluate(size) == 18
-    page.get_by_role("button", name="The queue’s default").click()
-    expect(page.get_by_role("button", name="The queue’s default")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="The queue's default").click()
+    expect(page.get_by_role("button", name="The queue's default")).to_have_attribute("aria-pressed", "true")
     assert page.evaluate(size) == 13
     assert DeskLayout.objects.get().name == "Bigger"
 

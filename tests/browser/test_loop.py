@@ -232,7 +232,7 @@ def launch(page: Page, name: str) -> str:
 
 def compare(page: Page, a: str, b: str) -> Experiment:
     page.goto("/experiments/new/")
-    page.fill("input[name=name]", "Did the people’s reward help?")
+    page.fill("input[name=name]", "Did the people's reward help?")
     page.select_option("select[name=policy_a]", label=a)
     page.select_option("select[name=policy_b]", label=b)
     page.fill("input[name=tasks]", "6")
@@ -240,7 +240,7 @@ def compare(page: Page, a: str, b: str) -> Experiment:
     page.get_by_role("button", name="Start experiment").click()
     page.wait_for_url("**/experiments/*/")
     expect(page.get_by_text("Pairs judged")).to_be_visible(timeout=LONG)
-    experiment = Experiment.objects.select_related("queue", "workspace").get(name="Did the people’s reward help?")
+    experiment = Experiment.objects.select_related("queue", "workspace").get(name="Did the people's reward help?")
     assert experiment.queue, f"All pairs are alike: {experiment.alike}"
     return experiment
 

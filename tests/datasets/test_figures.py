@@ -19,7 +19,7 @@ def card(*pairs: dict[UUID, int]) -> dict[str, object]:
 
 def test_people_who_agree_are_not_said_to_differ_because_a_machine_does() -> None:
     people, everybody = agreement_rows(card({ANN: 2, BEA: 1, RULE: -1}, {ANN: -1, BEA: -3, RULE: 1}, {ANN: 1, RULE: 1}))
-    assert (people.whose, people.raw["value"], people.raw["items"]) == ("people’s judgments", 1.0, 2)
+    assert (people.whose, people.raw["value"], people.raw["items"]) == ("people's judgments", 1.0, 2)
     assert people.alpha["value"] == 1.0
     # In each of the first two pairs, one of three pairs of judgments agrees; in the third, the only one.
     assert everybody.raw["value"] == pytest.approx((1 / 3 + 1 / 3 + 1) / 3, abs=1e-4)
@@ -27,7 +27,7 @@ def test_people_who_agree_are_not_said_to_differ_because_a_machine_does() -> Non
 
 
 def test_only_those_are_told_of_who_judged() -> None:
-    assert [row.whose for row in agreement_rows(card({ANN: 2, BEA: 1}))] == ["people’s judgments"]
+    assert [row.whose for row in agreement_rows(card({ANN: 2, BEA: 1}))] == ["people's judgments"]
     assert [row.whose for row in agreement_rows(card({RULE: 2, MODEL: 1}))] == ["judgments of models and rules"]
     assert agreement_rows({"rows": {}}) == []
 

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.core.cache import cache
@@ -57,7 +58,7 @@ def half_done(run: Run, *, minutes: int) -> Run:
 def page(member: Membership, job: Job) -> str:
     answer = as_(member).get(kind_of_job(job).url(job))
     assert answer.status_code == 200
-    return " ".join(answer.content.decode().split())
+    return unescape(" ".join(answer.content.decode().split()))
 
 
 def test_a_queued_run_names_the_run_that_holds_the_worker_and_how_long_that_takes(researcher: Membership):
@@ -70,7 +71,7 @@ def test_a_queued_run_names_the_run_that_holds_the_worker_and_how_long_that_take
 def test_another_workspaces_run_is_not_named(researcher: Membership):
     half_done(factories.run(name="secret sauce"), minutes=5)
     text = page(researcher, since(factories.run(of=researcher.workspace)))
-    assert "Another workspace’s training run holds the worker, about 5 min left<" in text
+    assert "Another workspace's training run holds the worker, about 5 min left<" in text
     assert "secret sauce" not in text
 
 

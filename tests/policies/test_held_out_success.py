@@ -113,8 +113,8 @@ def test_a_batchs_page_says_each_level_by_itself(researcher: Membership):
     easy, hard = tasks(researcher, "L1", 3), tasks(researcher, "L3", 3)
     batch = attempted(policy, {task: [True] for task in easy} | {task: [False] for task in hard})
     text = page(researcher, "training:rollouts", batch.pk)
-    assert "of L1 succeeded by the environment’s check" in text
-    assert "of L3 succeeded by the environment’s check" in text
+    assert "of L1 succeeded by the environment's check" in text
+    assert "of L3 succeeded by the environment's check" in text
     assert "50 %" not in text
 
 

@@ -47,7 +47,7 @@ def test_the_page_says_what_would_go_and_how_it_went(ada: Membership) -> None:
     assert sent["Location"] == f"/deletions/{removal.pk}/"
     assert "A worker is deleting it." in client.get(sent["Location"]).text
     removal_job.remove(removal.pk)
-    assert "It’s deleted." in client.get(sent["Location"]).text
+    assert "It's deleted." in client.get(sent["Location"]).text
     assert client.get(f"/delete/trajectory/{run.pk}/").status_code == 404
 
 
@@ -90,7 +90,7 @@ def test_over_rest_a_refusal_names_what_rests_on_it(ada: Membership) -> None:
     answer = send(client, "deletions", "queue", queue)
     assert (answer.status_code, answer.json()["detail"]) == (
         409,
-        "It can’t be deleted: it is open: pause or close it first.",
+        "It can't be deleted: it is open: pause or close it first.",
     )
     [blocker] = send(client, "deletions/preview", "queue", queue).json()["blockers"]
     assert blocker == {"words": "it is open: pause or close it first", "page": f"/queues/{queue.pk}/"}

@@ -52,7 +52,7 @@ def test_a_deletion_waits_for_a_version_that_is_being_asked_for_and_then_finds_i
             sleep(0.02)
         assert deleting.is_alive()  # it waits: the version isn't visible yet, but the queue must not be deleted
     deleting.join(timeout=60)
-    assert refused == [f"It can’t be deleted: dataset version {version} is being frozen."]
+    assert refused == [f"It can't be deleted: dataset version {version} is being frozen."]
     assert (Queue.objects.count(), Version.objects.count()) == (1, 1)
 
 

@@ -201,7 +201,7 @@ def test_a_plan_needs_enough_tasks_of_an_environment_that_only_runners_know(rese
     assert problem(**runners, tasks={"environment": "talk"}).startswith("The workspace has 2 training tasks of 'talk'")
     assert problem(**runners, tasks={"environment": "nowhere"}) == "Got 'nowhere', expected 'talk'."
     assert problem(tasks={"environment": "talk"}).endswith("It is one of your own: set played_by to runners.")
-    assert problem(held_out_file="x.jsonl") == "Can’t be set: files are local to the worker."
+    assert problem(held_out_file="x.jsonl") == "Can't be set: files are local to the worker."
     grpo(
         researcher,
         **runners,

@@ -140,10 +140,10 @@ def test_a_small_model_gets_the_learning_rate_that_it_needs():
         ({"loss": "kto"}, "loss", "Got 'kto' (str), expected 'sigmoid' or"),
         ({"seed": -(10**399)}, "seed", "Got a number of about 399 digits"),
         ({"lora": {"rank": 4}}, "lora", "the run trains every weight"),
-        ({"resume": False}, "resume", "Can’t be set: Retrace always resumes a run"),
-        ({"data": {"train": "/etc/passwd"}}, "data.train", "Can’t be set: the worker exports the version's rows"),
-        ({"model": {"path": "/etc"}}, "model.path", "Can’t be set"),
-        ({"kind": "sft"}, "kind", "Can’t be set"),
+        ({"resume": False}, "resume", "Can't be set: Retrace always resumes a run"),
+        ({"data": {"train": "/etc/passwd"}}, "data.train", "Can't be set: the worker exports the version's rows"),
+        ({"model": {"path": "/etc"}}, "model.path", "Can't be set"),
+        ({"kind": "sft"}, "kind", "Can't be set"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(changes: dict, field: str, words: str):
@@ -163,22 +163,22 @@ def test_a_setting_that_cannot_be_is_named(changes: dict, field: str, words: str
         (
             {"rewards": {"terms": [{"component": "learned_outcome", "path": "../0192/model"}]}},
             "rewards.terms[0].path",
-            "Can’t be set: the worker looks up where the policy's weights are",
+            "Can't be set: the worker looks up where the policy's weights are",
         ),
         (
             {"rewards": {"terms": [{"component": "outcome"}, {"component": "learned_process", "path": "/etc"}]}},
             "rewards.terms[1].path",
-            "Can’t be set",
+            "Can't be set",
         ),
         (
             {"rewards": {"terms": [{"component": "judge", "url": "http://192.0.2.1/v1", "model": "x"}]}},
             "rewards.terms[0].url",
-            "Can’t be set: the worker looks it up at",
+            "Can't be set: the worker looks it up at",
         ),
         (
             {"rewards": {"terms": [{"component": "judge", "policy": "x", "api_key_variable": "VLLM_API_KEY"}]}},
             "rewards.terms[0].api_key_variable",
-            "Can’t be set",
+            "Can't be set",
         ),
     ],
 )

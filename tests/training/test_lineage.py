@@ -77,7 +77,7 @@ def family() -> Family:
     version = frozen(queue, member)
     base = factories.policy(of=member.workspace, name="base", kind=Policy.Kind.MODEL, location="example/base")
     kind = Policy.Kind.REWARD_MODEL
-    reward_model = trained("people’s taste", base, kind=kind, algorithm="reward_model", version=version)
+    reward_model = trained("people's taste", base, kind=kind, algorithm="reward_model", version=version)
     tuned = trained("tuned", base, rewards=reward_model, algorithm="grpo")
     later = trained("later", tuned, rewards=reward_model, algorithm="grpo")
     return Family(member, judgment, version, base, reward_model, tuned, later)
@@ -91,7 +91,7 @@ def test_a_policy_descends_from_the_judgments_behind_its_reward(family: Family):
     assert lines == [
         ("tuned", 0, None, 0, False),
         ("base", 1, None, 0, False),
-        ("people’s taste", 1, 0.5, 1, False),
+        ("people's taste", 1, 0.5, 1, False),
         ("base", 2, None, 0, True),
     ]
     assert origins_of(family.tuned)[2].version == family.version
@@ -101,7 +101,7 @@ def test_a_run_that_has_made_nothing_yet_descends_from_its_base_and_its_rewards(
     run = factories.run(of=family.member.workspace, base=family.base, algorithm="grpo")
     RunReward.objects.create(run=run, policy=family.reward_model, term="people", component="learned_outcome", weight=1)
     names = [(origin.policy.name, origin.depth) for origin in origins_of_run(run)]
-    assert names == [("base", 0), ("people’s taste", 0), ("base", 1)]
+    assert names == [("base", 0), ("people's taste", 0), ("base", 1)]
 
 
 def test_a_judgment_leads_to_everything_that_learned_from_it(family: Family):
@@ -117,7 +117,7 @@ def test_a_judgment_leads_to_everything_that_learned_from_it(family: Family):
         for learner in use.learners
     ]
     assert lines == [
-        ("people’s taste", 0, True, None),
+        ("people's taste", 0, True, None),
         ("tuned", 1, False, "people"),
         ("later", 2, False, None),
         ("later", 1, False, "people"),
@@ -201,10 +201,10 @@ def test_rest_tells_through_which_term_a_policy_was_rewarded(client: Client, fam
     origins = response_to(client, family.member, family, "policy_lineage").json()["origins"]
     assert origins[2] == {
         "depth": 1,
-        "policy": {"id": str(family.reward_model.pk), "name": "people’s taste"},
+        "policy": {"id": str(family.reward_model.pk), "name": "people's taste"},
         "kind": "reward_model",
         "reward": {"term": "people", "component": "learned_outcome", "weight": 0.5},
-        "run": {"id": str(family.made(family.reward_model).pk), "name": "run of people’s taste"},
+        "run": {"id": str(family.made(family.reward_model).pk), "name": "run of people's taste"},
         "version": {"id": str(family.version.pk), "name": str(family.version)},
         "judgments": 1,
         "is_repeated": False,

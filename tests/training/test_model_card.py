@@ -41,7 +41,7 @@ def test_it_leads_through_rewards_to_the_number_of_judgments(family: Family) -> 
         "base_model": "example/base",
         "tags": ["agent", "retrace", "grpo"],
     }
-    assert cells(card, "people’s taste")[1:] == [
+    assert cells(card, "people's taste")[1:] == [
         "reward: people, weight 0.5",
         "Reward model",
         f"{family.version}: 1 preference rows, `{family.version.content_hash[:12]}`",

@@ -115,7 +115,7 @@ def test_a_setting_that_has_the_value_already_is_refused(researcher):
         ("resume", False, "This alarm names no setting to try"),
         ("rewards.terms[1].measure", "success", "This alarm names no setting to try"),
         ("rewards.terms[0].component", "judge", "This alarm names no setting to try"),
-        ("beta", -1.0, "KL penalty β can’t be -1 in this run: beta: got -1.0, expected 0 to 10"),
+        ("beta", -1.0, "KL penalty β can't be -1 in this run: beta: got -1.0, expected 0 to 10"),
     ],
 )
 def test_what_the_run_cannot_have_is_refused(researcher, setting, value, words):

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -90,7 +91,7 @@ def test_the_first_run_of_all_is_right_within_thirty_percent():
     forecast = forecast_of(sft(), SMALL, CPU, version=version(characters=598, rows=6000), base=None)
     assert forecast.high == forecast.low == pytest.approx(252, rel=0.3)
     assert forecast.basis == (
-        "calculated from a probe of the worker’s processor, assuming that nothing else uses it: there is no similar run here yet"
+        "calculated from a probe of the worker's processor, assuming that nothing else uses it: there is no similar run here yet"
     )
 
 
@@ -146,7 +147,7 @@ def test_a_run_that_has_not_stepped_yet_says_what_was_expected_and_why():
     assert run.seconds_left_basis == "from 3 earlier runs"
     run.step, run.step_seconds, run.evaluations_ahead, run.evaluation_seconds = 400, 0.5, 2, 30.0
     assert run.seconds_left == pytest.approx(400 * 0.5 + 60)
-    assert run.seconds_left_basis == "from this run’s own pace: 0.5 s a step, 2 more evaluations of 30 s"
+    assert run.seconds_left_basis == "from this run's own pace: 0.5 s a step, 2 more evaluations of 30 s"
 
 
 def test_what_a_dpo_run_makes_a_model_read_is_both_sides():
@@ -194,6 +195,6 @@ def test_the_pages_tell_the_time_of_a_run_before_and_while_it_runs_and_what_it_r
         run=run,
         update=RunUpdate(seq=1, offset=1, step=100, step_seconds=1.2, evaluation_seconds=30.0, evaluations_ahead=2),
     )
-    words = client.get(page).content.decode()
+    words = unescape(client.get(page).content.decode())
     assert "about 15 min left" in words  # 700 x 1.2 s and 2 x 30 s
-    assert "Time left from this run’s own pace: 1.2 s a step, 2 more evaluations of 30 s." in words
+    assert "Time left from this run's own pace: 1.2 s a step, 2 more evaluations of 30 s." in words

@@ -162,7 +162,7 @@ def test_what_nobody_knows_is_said_with_its_reason(base: Policy, monkeypatch: py
         "how much it learns from depends on which of its rollouts succeed",
     )
     monkeypatch.setattr(preflight, "largest_capacity", lambda: Capacity("1 GPU", 64_000, on_gpu=True))
-    assert answered(base).time_words == "the speed of the worker’s device is unknown (1 GPU)"
+    assert answered(base).time_words == "the speed of the worker's device is unknown (1 GPU)"
     monkeypatch.setattr(preflight, "largest_capacity", lambda: None)
     assert answered(base).time_words == "no training worker has reported its capacity"
     practiced(base)

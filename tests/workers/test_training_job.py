@@ -96,7 +96,7 @@ def test_a_run_leaves_its_pace_to_those_that_are_planned_after_it(version: Versi
     assert 0 < run.step_seconds * run.step < took
     assert (run.evaluation_seconds or 0) > 0
     assert run.evaluations_ahead == 0
-    assert run.expected_because.startswith("calculated from a probe of the worker’s processor")
+    assert run.expected_because.startswith("calculated from a probe of the worker's processor")
     again = work_on(sft(version))
     assert again.expected_because.startswith("from 1 earlier run here")
 

@@ -92,7 +92,7 @@ def _with_location(term: RewardTerm, field: str, folder: Path, workspace_id: UUI
             judge = served(policy)
             if judge is None:
                 raise ConfigFailure(
-                    f"{field}: {policy} is no longer on any server, so it can’t judge.",
+                    f"{field}: {policy} is no longer on any server, so it can't judge.",
                     advice="Publish it to an endpoint and resume the run, or launch one with another judge.",
                 )
             endpoint = judge.endpoint

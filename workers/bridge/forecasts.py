@@ -41,9 +41,9 @@ def forecast_of(
     if capacity is None:
         return unknown("no training worker has reported its capacity")
     if capacity.tflops is None:
-        return unknown(f"the speed of the worker’s device is unknown ({capacity.device})")
+        return unknown(f"the speed of the worker's device is unknown ({capacity.device})")
     if isinstance(config, OnlineConfig) and config.played_by == "runners":
-        return unknown("how long your runners take for an episode isn’t known yet")
+        return unknown("how long your runners take for an episode isn't known yet")
     if isinstance(config, OnlineConfig):
         return from_shape(config, shape, capacity.tflops)
     if not isinstance(config, FileTrainingConfig) or version is None:
@@ -59,7 +59,7 @@ def forecast_of(
     speed = (
         "the usual speed of its GPU"
         if capacity.on_gpu
-        else "a probe of the worker’s processor, assuming that nothing else uses it"
+        else "a probe of the worker's processor, assuming that nothing else uses it"
     )
     return Forecast(seconds, seconds, f"calculated from {speed}: there is no similar run here yet")
 

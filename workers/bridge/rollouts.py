@@ -36,7 +36,7 @@ class RolloutJob(ChildJob[RolloutBatch]):
     """One attempt at a batch that this worker has claimed."""
 
     refresh_seconds = 0.5
-    release_reason = "It lets an annotator’s request go first, and continues from here."
+    release_reason = "It lets an annotator's request go first, and continues from here."
 
     def __init__(self, batch: RolloutBatch) -> None:
         super().__init__(batch)

@@ -132,7 +132,7 @@ class AssignView(OfQueue):
         responses={
             201: BulkActSerializer,
             400: OpenApiResponse(description="Invalid fields."),
-            409: OpenApiResponse(description="Fewer people than judge each item, or somebody who can’t label here."),
+            409: OpenApiResponse(description="Fewer people than judge each item, or somebody who can't label here."),
         },
     )
     def post(self, request: Request, queue_id: UUID) -> Response:

@@ -56,7 +56,7 @@ class CommentsView(ListView):
     @extend_schema(
         operation_id="trajectory_comments_list",
         summary="List the comments on a trajectory, newest first",
-        description="Leaves out others’ comments while the trajectory is on your desk or waits for your blind decision.",
+        description="Leaves out others' comments while the trajectory is on your desk or waits for your blind decision.",
         responses=CommentSerializer(many=True),
     )
     def get(self, request: Request, trajectory_id: UUID) -> Response:
@@ -106,7 +106,7 @@ class MentionsView(ListView):
 
     @extend_schema(
         operation_id="mentions_list",
-        summary="List the comments that mention you and that you haven’t marked as read, newest first",
+        summary="List the comments that mention you and that you haven't marked as read, newest first",
         responses=MentionSerializer(many=True),
     )
     def get(self, request: Request) -> Response:

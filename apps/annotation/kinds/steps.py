@@ -303,7 +303,7 @@ class Steps(SingleTrajectoryKind[StepsAsks, InspectionAnswer, Inspection]):
         for action in Correction.objects.filter(inspection__in=judgments).defer("message")[:MAX_REMARKS]:
             annotator = judgments[action.inspection_id].annotator
             is_users = annotator.kind == Annotator.Kind.USER
-            note = "What the agent’s user made of it" if is_users else action.get_origin_display()
+            note = "What the agent's user made of it" if is_users else action.get_origin_display()
             yield StepRemark(action.index, "better action", "attention", note, annotator.name)
 
     outcome_rule = "An outcome does not say which step is wrong. Give the answers of single items instead."

@@ -11,10 +11,10 @@ Figures = Mapping[str, Any]
 
 FIGURES = (
     ("raw", "Agree", "the chance that two judgments of the same thing agree"),
-    ("nominal", "α nominal", "Krippendorff’s alpha: values differ or they don’t"),
-    ("ordinal", "α ordinal", "Krippendorff’s alpha: neighboring values nearly agree"),
-    ("interval", "α interval", "Krippendorff’s alpha: values are numbers"),
-    ("fleiss", "κ Fleiss", "Fleiss’ kappa, over items with the most frequent number of judgments"),
+    ("nominal", "α nominal", "Krippendorff's alpha: values differ or they don't"),
+    ("ordinal", "α ordinal", "Krippendorff's alpha: neighboring values nearly agree"),
+    ("interval", "α interval", "Krippendorff's alpha: values are numbers"),
+    ("fleiss", "κ Fleiss", "Fleiss' kappa, over items with the most frequent number of judgments"),
 )
 MANY_FAST = 0.2
 LITTLE_RIGHT = 0.7

@@ -104,7 +104,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 @extend_schema_field(
     {
         "type": "object",
-        "description": "Settings to change; the format depends on the algorithm, and omitted settings keep the preset’s values.",
+        "description": "Settings to change; the format depends on the algorithm, and omitted settings keep the preset's values.",
         "oneOf": [
             {**launch_schema(cls), "title": Run.Algorithm(algorithm).label}
             for algorithm, cls in TRAINING_CONFIGS.items()
@@ -130,7 +130,7 @@ class LaunchSerializer(RequestSerializer):
         max_length=200,
         required=False,
         default="",
-        help_text="Instead of `base`: the id of a model on the hub, such as Qwen/Qwen3-0.6B. It’s registered as a policy.",
+        help_text="Instead of `base`: the id of a model on the hub, such as Qwen/Qwen3-0.6B. It's registered as a policy.",
     )
     preset = serializers.ChoiceField(choices=list(PRESETS), default="standard")
     method = serializers.ChoiceField(choices=list(METHODS), default="full")
@@ -290,7 +290,7 @@ class ResumeView(MemberView):
         operation_id="runs_resume",
         summary="Resume a cancelled or failed training run from its last checkpoint",
         request=None,
-        responses={200: RunSerializer, 409: OpenApiResponse(description="It can’t be resumed.")},
+        responses={200: RunSerializer, 409: OpenApiResponse(description="It can't be resumed.")},
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(runs_for_api(self.member), pk=run_id)
@@ -313,7 +313,7 @@ class ResumeWithView(MemberView):
         request=None,
         responses={
             200: RunSerializer,
-            409: OpenApiResponse(description="It can’t be resumed, or the alarm’s setting is already in use."),
+            409: OpenApiResponse(description="It can't be resumed, or the alarm's setting is already in use."),
         },
     )
     def post(self, request: Request, run_id: UUID, alarm_id: int) -> Response:

@@ -45,7 +45,7 @@ class RolloutForm(forms.Form):
         help_text="An attempt is cut off after this many steps.",
     )
     tool_calls = forms.ChoiceField(
-        choices=[("native", "The model’s own"), ("react", "Plain text (ReAct)")],
+        choices=[("native", "The model's own"), ("react", "Plain text (ReAct)")],
         label="Tool calls",
         widget=forms.RadioSelect,
         initial="native",

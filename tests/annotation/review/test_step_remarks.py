@@ -57,4 +57,4 @@ def test_what_an_agents_user_made_of_an_answer_is_not_said_to_be_an_annotators()
     notes = [
         remark.note for remark in remarks_in(judgments_of_trajectory(member, run)) if remark.text == "better action"
     ]
-    assert notes == ["What the agent’s user made of it"]
+    assert notes == ["What the agent's user made of it"]

@@ -57,7 +57,7 @@ def test_a_split_is_made_and_its_page_shows_who_answers(client: Client, policies
     assert made.status_code == 302, made.text
     assert arms() == [("old", 3, False), ("new", 1, False), ("newer", 10, True)]
     page = client.get(made["Location"]).text
-    assert "old, the champion of shop, answers where an arm can’t be reached" in page
+    assert "old, the champion of shop, answers where an arm can't be reached" in page
     assert "68 %" in page  # 90 % split 3 to 1: 67.5 %
     assert '"split": "support"' in page.replace("&quot;", '"')
     assert "support" in client.get(reverse("gateway:splits")).text
