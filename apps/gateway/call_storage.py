@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from django.db import close_old_connections, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, close_old_connections, connections, transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 from django.utils.timezone import now
@@ -79,6 +79,7 @@ async def store_in_open_session(database: LoopDatabase, call: Call, tokens: int,
 
     It waits for whoever is finishing the session. is_free: doesn't count against the session's calls.
     """
+    connection = connections[DEFAULT_DB_ALIAS]  # its proxy looks it up for each attribute
     columns = [field.get_db_prep_save(getattr(call, field.attname), connection) for field in COLUMNS]
     async with TURNS.of(call.session.workspace_id):
         return bool(await database.rows(STORE, [tokens, int(is_free), call.session_id, *columns]))

@@ -68,6 +68,8 @@ class Exchange:
         self.is_retry = is_retry
         self.began_at, self._began = now(), time.monotonic()
         self._first_seconds: float | None = None
+        self.has_ended = False
+        """A stream is complete; what is left of it is one chunk."""
         self._pieces = 0
         self._may_be_computed = False
         """The policy's server accepted the request, or may have: its usage counts, even if the reply is unusable."""
@@ -285,7 +287,6 @@ class Exchange:
         dialect = self._dialect
         held: list[bytes] = []
         pieces = upstream.aiter_raw()
-        has_ended = False
         try:
             async for data in events_in(pieces):
                 if data == DONE:
@@ -308,7 +309,7 @@ class Exchange:
                     break
             if not dialect.has_ended:
                 raise UpstreamAway("The policy's server ended its reply before it was complete.")
-            has_ended = True
+            self.has_ended = True
             await self._record(status=Call.Status.OK, http_status=200, reply=dialect.reply())
         except Exception as error:
             if not isinstance(error, (httpx.HTTPError, NoEvent, UpstreamAway)):
@@ -317,7 +318,7 @@ class Exchange:
             yield dialect.event_of(dialect.refused(refusal))
             return
         finally:
-            if has_ended:
+            if self.has_ended:
                 self._upstreams.close_ended(upstream, pieces)
             else:
                 await upstream.aclose()

@@ -34,6 +34,9 @@ class StreamedResponse(Response):
 
     async def _pump(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        has_ended = False
         async for piece in self._exchange.streamed(self._upstream):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+            has_ended = self._exchange.has_ended
+            await send({"type": "http.response.body", "body": piece, "more_body": not has_ended})
+        if not has_ended:
+            await send({"type": "http.response.body", "body": b""})
