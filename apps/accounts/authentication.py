@@ -1,10 +1,11 @@
 """API authentication: a bearer token, or the session of a signed-in page."""
 
 import hashlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.db import models
 from django.http import Http404
 from django.utils.timezone import now
 from redis.exceptions import RedisError
@@ -18,6 +19,7 @@ from apps.accounts.membership import current_membership
 from apps.accounts.models import ApiToken, Membership, User
 from apps.accounts.recent_sign_in import is_recent
 from apps.common import fair_share
+from apps.common.compiled_queries import CompiledQuery
 from apps.common.limits import Limit, TooManyTries
 
 if TYPE_CHECKING:
@@ -41,12 +43,7 @@ class BearerTokenAuthentication(BaseAuthentication):
         scheme, _, secret = get_authorization_header(request).decode("latin-1").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        token = (
-            ApiToken.objects.usable()
-            .select_related("membership__user", "membership__workspace")
-            .filter(digest=digest_of(secret.strip()), membership__user__is_active=True)
-            .first()
-        )
+        token = _TOKEN.first(digest=digest_of(secret.strip()), at=now())
         if token is None:
             _count_unknown(request)
             raise AuthenticationFailed(
@@ -58,6 +55,14 @@ class BearerTokenAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+def _token(digest: str, at: datetime) -> models.QuerySet[ApiToken]:
+    tokens = ApiToken.objects.usable(at).filter(digest=digest, membership__user__is_active=True)
+    return tokens.select_related("membership__user", "membership__workspace")
+
+
+_TOKEN = CompiledQuery(_token, digest=str, at=datetime)
 
 
 class SessionAuthentication(BaseAuthentication):

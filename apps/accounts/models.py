@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar, Self, TypeVar
 from uuid import UUID
 
@@ -188,9 +189,9 @@ class Invitation(WorkspaceModel):
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
-    def usable(self) -> Self:
-        """Not revoked and not expired."""
-        return self.filter(revoked_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=now()))
+    def usable(self, at: datetime | None = None) -> Self:
+        """Not revoked and not expired, now or at another time."""
+        return self.filter(revoked_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=at or now()))
 
     def visible_to(self, member: Membership) -> Self:
         """A researcher's own; for an owner, all of the workspace, since owners are responsible for access."""

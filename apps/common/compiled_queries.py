@@ -62,6 +62,8 @@ class _Instances(NamedTuple):
     """The model's own columns in a row."""
     fields: list[str]
     related: list[Any]
+    annotations: dict[str, int]
+    """Columns of annotations, by name."""
 
 
 class CompiledRows:
@@ -125,6 +127,8 @@ class CompiledQuery(Generic[M]):
             instance: Any = instances.model.from_db(DEFAULT_DB_ALIAS, instances.fields, row[instances.columns])
             for populator in instances.related:
                 populator.populate(row, instance)
+            for name, at in instances.annotations.items():
+                setattr(instance, name, row[at])
             yield instance
 
     @cached_property
@@ -135,7 +139,7 @@ class CompiledQuery(Generic[M]):
         columns = slice(select_fields[0], select_fields[-1] + 1)
         fields = [column[0].target.attname for column in compiler.select[columns]]
         related = get_related_populators(info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # the stubs are of a later Django
-        return statement, _Instances(info["model"], columns, fields, related)
+        return statement, _Instances(info["model"], columns, fields, related, compiler.annotation_col_map)
 
 
 def _fetched(sql: str, params: list[Any]) -> list[tuple[Any, ...]]:

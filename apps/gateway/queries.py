@@ -12,6 +12,7 @@ from django.db.models import Count, OuterRef, Q, Subquery, Sum
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Workspace
+from apps.common.compiled_queries import CompiledQuery
 from apps.common.ids import first_id_at
 from apps.gateway.models import Call, Join, Path, Session, SessionQuerySet
 from apps.gateway.session_trajectories import (
@@ -59,6 +60,20 @@ def sessions_for_list(member: Membership) -> SessionQuerySet:
             **sums("calls__"),
         )
     )
+
+
+def session_for_list(member: Membership, session_id: UUID) -> Session | None:
+    """A row of `sessions_for_list`. Agents and runners end sessions many times a second, so its query is compiled once."""
+    if member.role < Session.visible_from:
+        return None
+    return _LISTED.first(workspace=member.workspace_id, pk=session_id)
+
+
+def _listed(workspace: UUID, pk: UUID) -> SessionQuerySet:
+    return sessions_for_list(Membership(workspace_id=workspace, role=Session.visible_from)).filter(pk=pk)
+
+
+_LISTED = CompiledQuery(_listed, workspace=UUID, pk=UUID)
 
 
 def cost_of(session: Session) -> Cost:

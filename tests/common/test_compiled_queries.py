@@ -8,7 +8,7 @@ import pytest
 from django.db import models
 from django.utils.timezone import now
 
-from apps.accounts.models import Membership
+from apps.accounts.models import Membership, Workspace
 from apps.annotation.models import Assignment
 from apps.common.compiled_queries import CompiledQuery, CompiledRows
 from tests import factories
@@ -70,3 +70,14 @@ def test_rows_are_those_of_values_list():
     query = CompiledRows(build, workspace=UUID)
     for workspace in (member.workspace_id, member.workspace_id, uuid4()):
         assert query.rows(workspace=workspace) == list(build(workspace))
+
+
+def test_annotations_are_set_as_django_sets_them():
+    member = factories.member()
+
+    def build(workspace: UUID) -> models.QuerySet[Workspace]:
+        return Workspace.objects.filter(pk=workspace).annotate(people=models.Count("memberships"))
+
+    [workspace] = CompiledQuery(build, workspace=UUID).all(workspace=member.workspace_id)
+    assert facts(workspace) == facts(build(member.workspace_id).get())
+    assert vars(workspace)["people"] == 1

@@ -11,6 +11,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, Role
 from apps.gateway import sessions
 from apps.gateway.models import Session, SessionEvent
+from apps.gateway.queries import session_for_list, sessions_for_list
 from apps.policies import registration
 from apps.policies.models import Policy
 from tests import factories
@@ -51,6 +52,19 @@ def test_opening_answers_what_an_agents_library_needs(client: Client, clerk: Pol
     assert (str(session.pk), session.policy, session.served_name) == (reply["id"], clerk, "served")
     assert (session.task["instruction"], session.group, session.attempt) == ("Find the lamp.", "g", 2)
     assert "api_key" not in client.get(reply["url"]).json()
+
+
+def test_a_session_is_the_same_as_in_the_list(researcher: Membership, clerk: Policy) -> None:
+    opened = [sessions.open_session(workspace=clerk.workspace, policy=clerk, by=researcher.user) for _ in range(2)]
+    factories.call(of=opened[0].session, message=SAID[0])
+    for session in (new.session for new in opened):
+        listed = vars(sessions_for_list(researcher).get(pk=session.pk))
+        found = vars(session_for_list(researcher, session.pk))
+        assert {name: found[name] for name in listed if name != "_state"} == {
+            name: value for name, value in listed.items() if name != "_state"
+        }
+    for other in (factories.member(Role.OWNER), factories.member(Role.ANNOTATOR, of=clerk.workspace)):
+        assert session_for_list(other, session.pk) is None
 
 
 def test_an_installation_says_where_its_gateway_is(client: Client, clerk: Policy, settings: Any) -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Role
@@ -66,6 +67,18 @@ def test_an_episode_is_leased_with_a_session_of_the_weights_in_training(research
     assert (session.max_calls, session.idle_seconds, session.agent) == (7, 60, "r1")
     assert lease.episode.task["instruction"] == "Say 0."
     assert episodes.lease(member=researcher, runner="r2") is None
+
+
+def test_only_a_lease_is_not_waited_for_until_it_is_on_disk(researcher: Membership, run: Run) -> None:
+    """A lost lease is leased again, but an outcome must not be lost."""
+    unflushed = "SET LOCAL synchronous_commit = off"
+    episodes.open_batch(run, batch_of(1))
+    with CaptureQueriesContext(connection) as leasing:
+        lease = leased(researcher)
+    with CaptureQueriesContext(connection) as finishing:
+        sessions.finish_session(session=lease.opened.session, success=True)
+    assert [query["sql"] for query in leasing].count(unflushed) == 1
+    assert unflushed not in [query["sql"] for query in finishing]
 
 
 def test_only_what_was_asked_for_and_may_be_seen_is_leased(researcher: Membership, run: Run) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
+from django.http import Http404
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import status
@@ -33,7 +34,7 @@ from apps.gateway.api.serializers import (
     hides_cost,
 )
 from apps.gateway.models import Session
-from apps.gateway.queries import cost_of, counts_of, record_of, sessions_for_list
+from apps.gateway.queries import cost_of, counts_of, record_of, session_for_list, sessions_for_list
 from apps.gateway.splits.models import TrafficSplit
 from apps.gateway.splits.routing import open_split_session, unit_in, unit_of
 from apps.policies.models import Policy
@@ -139,7 +140,10 @@ class _OneSession(MemberView):
     throttle_classes = (AgentRateThrottle,)
 
     def find(self, session_id: UUID) -> Session:
-        return get_object_or_404(sessions_for_list(self.member), pk=session_id)
+        session = session_for_list(self.member, session_id)
+        if session is None:
+            raise Http404
+        return session
 
     def changed(
         self, session_id: UUID, change: Callable[..., object], form: type[RequestSerializer] | None = None
@@ -148,7 +152,7 @@ class _OneSession(MemberView):
 
         The session is looked up first: requests from outsiders aren't even parsed.
         """
-        session, facts = self.find(session_id), {}
+        session, facts = get_object_or_404(Session.objects.visible_to(self.member), pk=session_id), {}
         if form is not None:
             serializer = form(data=self.request.data)
             serializer.is_valid(raise_exception=True)
