@@ -3,6 +3,8 @@
 A mock server answers at an engine's pace: the first token after 200 ms, then one every 25 ms. Each session paces its own
 turns, directly and through the gateway in alternating rounds, so that both see the same conditions. Agents, server, gateway, and
 PostgreSQL share the machine's cores, so the load of the others counts against the gateway too.
+
+A call is on disk before its agent gets the last byte, so the disk is measured, too: nothing added to the end can be less than one flush.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -46,6 +49,8 @@ def measure(size: Any) -> Iterator[Any]:
     workspace = Workspace.objects.create(name="bench", slug="bench")
     user = User.objects.create_user(email="researcher@example.org", name="Researcher")
     member = Membership.objects.create(user=user, workspace=workspace, role=Role.RESEARCHER)
+    for percent in (50, 95):
+        yield Figure(name=f"a write flushed to disk, p{percent}", value=percentile(flushes(), percent), unit="ms")
     with upstream() as direct, serving(1) as server:
         endpoint = Endpoint.objects.create(workspace=workspace, name="server", base_url=direct)
         policy = Policy.objects.create(
@@ -91,6 +96,18 @@ def measure(size: Any) -> Iterator[Any]:
             )
             lost = SESSIONS * ROUNDS * TURNS - (Call.objects.count() - before)
             yield Figure(name=f"{kind}: calls lost or doubled", value=abs(lost), unit="calls", limit=0.0, with_=counts)
+
+
+def flushes() -> list[float]:
+    """Milliseconds that writes of one page take until they're on the database's disk."""
+    samples = []
+    with tempfile.TemporaryFile(dir=os.environ["RETRACE_VAR"]) as file:
+        for _ in range(200):
+            start = time.perf_counter()
+            os.pwrite(file.fileno(), b"x" * 8192, 0)
+            os.fdatasync(file.fileno())
+            samples.append(1000 * (time.perf_counter() - start))
+    return samples
 
 
 def processor_seconds(pids: list[int]) -> float:

@@ -1,10 +1,14 @@
 """Calls to a policy through the gateway, and what is stored of them."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from apps.gateway import sessions
 from apps.gateway.models import Call, Join, Path
 from apps.gateway.session_trajectories import ids_from
+from apps.gateway.streamed_response import StreamedResponse
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import END, LOGPROB, Upstream, calls, ids_of, says
 
@@ -154,3 +158,20 @@ def test_a_branch_knows_where_it_parts_from_the_main_path(agent: Agent) -> None:
     main, other = Path.objects.order_by("-is_main")
     assert (main.trajectory.step_count, other.trajectory.step_count) == (3, 2)
     assert (other.trajectory.parent_id, other.trajectory.branch_step) == (main.trajectory_id, 1)
+
+
+def test_the_end_of_a_stream_is_sent_with_its_last_chunk(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    pump = StreamedResponse._pump
+
+    async def recorded(self: StreamedResponse, send: Any) -> None:
+        async def noted(message: Any) -> None:
+            sent.append(message)
+            await send(message)
+
+        await pump(self, noted)
+
+    monkeypatch.setattr(StreamedResponse, "_pump", recorded)
+    assert agent.ask(ASK, stream=True).status_code == 200
+    assert [message.get("more_body", True) for message in sent] == [True] * (len(sent) - 1) + [False]
+    assert sent[-1]["body"].endswith(b"data: [DONE]\n\n")
