@@ -5,7 +5,7 @@ A table is between `<!-- results of STAGE … -->` and `<!-- end of results -->`
 """
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -15,6 +15,7 @@ from scipy.stats import t as student_t
 from bench.learning.results import KEPT, StoredOutcome, read
 
 ACTIVE = "active"
+OVER_OPTIMIZATION = "over-optimization"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "learning.md"
 TABLE = re.compile(
     r"(?P<begin><!-- results of (?P<stages>[\w -]+)(?:, seeds (?P<first>\d+) to (?P<last>\d+))? -->\n).*?(?P<end><!-- end of results -->)",
@@ -41,15 +42,16 @@ def with_tables(page: str, results: Path) -> str:
 
 
 def table(stages: Sequence[str], results: Path, *, seeds: Container[int]) -> str:
-    """A row for each of these seeds with a stored result, and one for each stage over all of them. `active` has a table of its own."""
-    if ACTIVE in stages:
-        return accuracy_table([outcome for outcome in read(results, ACTIVE) if outcome["seed"] in seeds])
+    """A row for each of these seeds with a stored result, and one for each stage over all of them. `active` and `over-optimization` have tables of their own."""
+    for stage, own_table in ((ACTIVE, accuracy_table), (OVER_OPTIMIZATION, distance_table)):
+        if stage in stages:
+            return own_table([outcome for outcome in read(results, stage) if outcome["seed"] in seeds])
     rows = []
     for stage in stages:
         outcomes = [outcome for outcome in read(results, stage) if outcome["seed"] in seeds]
         rows += [row(stage, outcome) for outcome in outcomes]
         rows += pooled(stage, [outcome["gain"]["value"] for outcome in outcomes])
-    return HEAD + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+    return HEAD + lines(rows)
 
 
 def accuracy_table(outcomes: Sequence[StoredOutcome]) -> str:
@@ -64,20 +66,58 @@ def accuracy_table(outcomes: Sequence[StoredOutcome]) -> str:
     ]
     means = (fmean(outcome["accuracy"][name] for outcome in outcomes) for name in names)
     rows.append(["mean", str(sum(outcome["n"] for outcome in outcomes)), *(f"{100 * mean:.1f} %" for mean in means)])
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ["---"] * len(head), *rows))
+    return lines([head, ["---"] * len(head), *rows])
+
+
+def distance_table(outcomes: Sequence[StoredOutcome]) -> str:
+    """A row for each seed and amount of preferences: distance from the first model, learned reward, and success at each evaluation."""
+    head = [
+        "seed",
+        "preferences",
+        "ranked correctly",
+        "gain, points",
+        "KL per token, nats",
+        "learned reward",
+        "success",
+    ]
+    rows = []
+    for outcome in outcomes:
+        for share in outcome["shares"].values():
+            _, divergences, learned, successes = zip(*share["curve"], strict=True)
+            rows.append(
+                [
+                    str(outcome["seed"]),
+                    str(share["pairs"]),
+                    f"{100 * share['ranked']['value']:.1f} % of {share['ranked']['n']}",
+                    gain_text(share["gain"]),
+                    ", ".join(f"{value:.2f}" for value in divergences),
+                    ", ".join(f"{value:.2f}".replace("-", "−") for value in learned),
+                    ", ".join(f"{100 * value:.0f}" for value in successes) + " %",
+                ]
+            )
+    return lines([head, ["---"] * len(head), *rows])
+
+
+def lines(rows: Iterable[Sequence[str]]) -> str:
+    """Rows of a Markdown table."""
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
 def row(stage: str, outcome: dict[str, Any]) -> list[str]:
-    gain = outcome["gain"]
     return [
         f"`{stage}`",
         str(outcome["seed"]),
         f"{100 * outcome['before']:.1f} %",
         f"{100 * outcome['after']:.1f} % ({100 * outcome['low']:.1f} to {100 * outcome['high']:.1f})",
-        f"{points(gain['value'])} ({points(gain['low'])} to {points(gain['high'])})",
+        gain_text(outcome["gain"]),
         f"{outcome['seconds']:.0f}",
         curve(outcome) if "success" in outcome else pairs(outcome),
     ]
+
+
+def gain_text(gain: dict[str, float]) -> str:
+    """+14.0 (+8.4 to +19.6)"""
+    return f"{points(gain['value'])} ({points(gain['low'])} to {points(gain['high'])})"
 
 
 def curve(outcome: dict[str, Any]) -> str:
