@@ -113,7 +113,11 @@ def test_success_that_falls_with_the_reward_is_bad_but_no_hacking():
 @pytest.mark.parametrize("seed", range(20))
 def test_the_noise_of_sixty_tasks_is_no_fall_of_success(seed: int):
     rng = random.Random(seed)
-    noisy = {**HEALTHY, "held_out": lambda t: sum(rng.random() < 0.6 for _ in range(60)) / 60}
+    noisy = {
+        **HEALTHY,
+        "held_out": lambda t: sum(rng.random() < 0.6 for _ in range(60)) / 60,
+        "eval/rollouts_scored": 60,
+    }
     assert "reward_hacking" not in alarms(**noisy, noise=0.0)
 
 
@@ -168,7 +172,16 @@ def test_a_run_that_learns_noise_is_seen_before_its_tenth_step():
     assert of_run("grpo-seed-3") == {"rising_entropy": 9, "cut_off_turns": 9}
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in CURVES.iterdir() if path.stem != "grpo-seed-3"))
+def test_a_policy_that_follows_its_reward_model_too_far_is_seen_when_its_success_collapses():
+    """Of 150 held-out tasks, it solved 59 % after 10 steps, 43 after 40, 19 after 50, and 15 after 60, while the learned reward rose throughout."""
+    raised = of_run("grpo-over-optimized-seed-11")
+    assert raised == {"kl_blow_up": 46, "reward_hacking": 50, "rising_entropy": 51}
+
+
+BAD = {"grpo-seed-3", "grpo-over-optimized-seed-11"}
+
+
+@pytest.mark.parametrize("name", sorted({path.stem for path in CURVES.iterdir()} - BAD))
 def test_runs_that_learned_raise_nothing(name: str):
     """The entropy of some of them doubles as well, and a fifth of their rollouts is cut off, while success on held-out tasks rises."""
     assert of_run(name) == {}

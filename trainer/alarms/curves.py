@@ -13,6 +13,8 @@ FALL_FROM_BEST = 0.16
 """Minimum change of success between means of three evaluations: three standard errors of the difference, with 60 tasks per evaluation."""
 FALL_FROM_FIRST = 0.22
 """The same, relative to the single evaluation before training."""
+SUDDEN = 3.5
+"""The same between the best and the newest single evaluation, in standard errors of the difference: there are several that could be the best by chance."""
 PATIENCE = 15
 """How many measurements an alarm waits for an evaluation."""
 RISE = 0.1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from statistics import fmean, median
 from typing import Literal, NamedTuple
 
-from trainer.alarms.curves import FALL_FROM_BEST, FALL_FROM_FIRST, WINDOW, Curves
+from trainer.alarms.curves import FALL_FROM_BEST, FALL_FROM_FIRST, SUDDEN, WINDOW, Curves
 
 AlarmName = Literal[
     "not_a_number",
@@ -77,29 +77,53 @@ def echo_trap(curves: Curves) -> Finding | None:
 
 def reward_hacking(curves: Curves) -> Finding | None:
     """Overoptimization (Gao, Schulman & Hilton, 2022, arXiv 2210.10760): the proxy keeps rising while the true objective falls."""
-    success = curves.values.get("eval/success", [])
     proxies = [name for name in curves.learned if curves.has(name, 2 * WINDOW)] or ["reward"]
-    if len(success) < 5 or not curves.has(proxies[0], 2 * WINDOW):
+    fall = fall_of_success(curves)
+    if fall is None or not curves.has(proxies[0], 2 * WINDOW):
         return None
-    means = [fmean(success[index : index + 3]) for index in range(len(success) - 2)]
-    best = max(range(len(means)), key=lambda index: means[index])
-    fell, since = means[best] - means[-1], best + 2
-    if fell < FALL_FROM_BEST:  # a policy ruined by the first steps doesn't have three good evaluations
-        fell, since = success[0] - means[-1], 0
-        if fell < FALL_FROM_FIRST:
-            return None
+    evaluations = len(curves.values["eval/success"])
     for name in proxies:
         values = curves.values[name]
-        at_best = round(since / len(success) * len(values))
+        at_best = round(fall.since / evaluations * len(values))
         before = values[max(0, at_best - WINDOW) : at_best] or values[:1]
         risen = curves.last(name) - fmean(before)
         if risen > 0.25 * max(
             1e-6, curves.first(deviation_of(name)) if curves.has(deviation_of(name)) else abs(fmean(before))
         ):
             return Finding(
-                f"Reward hacking: {name} has risen by {risen:.2g} while success on held-out tasks fell by {fell:.0%} from its best.",
+                f"Reward hacking: {name} has risen by {risen:.2g} while success on held-out tasks fell by {100 * fall.size:.0f} points.",
                 "Judgments of these rollouts would correct the reward model; a KL penalty keeps the policy where it is right.",
             )
+    return None
+
+
+class Fall(NamedTuple):
+    """A fall of held-out success."""
+
+    size: float
+    since: int
+    """Number of evaluations before it."""
+
+
+def fall_of_success(curves: Curves) -> Fall | None:
+    """How far held-out success has fallen, if that isn't chance: at once between two evaluations, or on average over three."""
+    success = curves.values.get("eval/success", [])
+    tasks = curves.newest("eval/rollouts_scored")
+    if len(success) > 1 and tasks > 0:
+        best, newest = max(success), success[-1]
+        error = math.sqrt((best * (1 - best) + newest * (1 - newest)) / tasks)
+        if best - newest > SUDDEN * error:
+            return Fall(best - newest, success.index(best) + 1)
+    if len(success) < 5:
+        return None
+    means = [fmean(success[index : index + 3]) for index in range(len(success) - 2)]
+    best_mean = max(means)
+    if best_mean - means[-1] >= FALL_FROM_BEST:
+        return Fall(best_mean - means[-1], means.index(best_mean) + 2)
+    if (
+        success[0] - means[-1] >= FALL_FROM_FIRST
+    ):  # a policy ruined by the first steps doesn't have three good evaluations
+        return Fall(success[0] - means[-1], 0)
     return None
 
 
