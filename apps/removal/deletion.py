@@ -153,7 +153,12 @@ def outlook(target: Any) -> Outlook:
     rows = type(target)._base_manager.filter(pk=target.pk)
     counts: dict[type[Model], int] = {}
     if not blocking:
-        counts = dependents.count(rows, spared=_spared_models(target))
+        try:
+            counts = dependents.count(rows, spared=_spared_models(target))
+        except dependents.Rests:  # it was added after the blockers were read
+            blocking = _blockers_of(target)
+            if not blocking:
+                raise
         if isinstance(target, Trajectory | Task):
             counts |= dependents.count(_sessions_left_alone(_ids(target)), spared=NEVER)
     return Outlook(title_of(target), counts_by_name(counts), blocking[:MAX_BLOCKERS], len(blocking) > MAX_BLOCKERS)

@@ -95,6 +95,16 @@ def test_a_trajectory_in_a_queue_stays_and_the_queue_is_named(ada: Membership) -
     assert not Removal.objects.exists()
 
 
+def test_a_queue_that_is_filled_while_dependents_are_counted_is_named(
+    ada: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = factories.item(of=factories.queue(of=ada.workspace, name="Filled just now"))
+    reads = [lambda target: [], deletion._blockers_of]  # when they were read first, there were none
+    monkeypatch.setattr(deletion, "_blockers_of", lambda target: reads.pop(0)(target))
+    with pytest.raises(deletion.StillNeeded, match="Filled just now"):
+        removal_job.ask_for_removal(thing="trajectory", target=item.a, by=ada)
+
+
 def test_what_rests_on_a_trajectory_is_named_up_to_ten(ada: Membership) -> None:
     run = factories.trajectory(of=factories.task(of=ada.workspace))
     for number in range(12):
