@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from enum import Enum
 
+from botocore.exceptions import ClientError, HTTPClientError
 from django.db import InterfaceError, OperationalError
 from kombu.exceptions import OperationalError as BrokerError
 from psycopg.errors import DiskFull as DatabaseDiskFull
@@ -20,8 +21,9 @@ from apps.common import disk
 AWAY = (
     *(OperationalError, InterfaceError, BrokerError, ConnectionError, TimeoutError),
     *(OutOfMemoryError, ReadOnlyError, MasterDownError),
+    HTTPClientError,
 )
-"""Raised while PostgreSQL or Valkey restarts, loads its files (LOADING is a ConnectionError), or is read-only."""
+"""Raised while PostgreSQL or Valkey restarts, loads its files (LOADING is a ConnectionError), or is read-only, and if a bucket doesn't respond."""
 CANNOT_PERSIST = "MISCONF"
 """Valkey's reply to writes while it can't write its file, such as on a full disk."""
 NO_SPACE = ("No space left on device", "Disk quota exceeded")
@@ -39,13 +41,18 @@ def outage_of(error: BaseException | None) -> Outage | None:
     causes = list(_causes(error))
     if any(map(_is_disk_full, causes)):
         return Outage.DISK_FULL
-    return Outage.AWAY if any(isinstance(cause, AWAY) for cause in causes) else None
+    return Outage.AWAY if any(isinstance(cause, AWAY) or _is_failed_bucket(cause) for cause in causes) else None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__
+
+
+def _is_failed_bucket(error: BaseException) -> bool:
+    """Whether it's a bucket's own error, not its refusal of a request."""
+    return isinstance(error, ClientError) and error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
 
 
 def _is_disk_full(error: BaseException) -> bool:

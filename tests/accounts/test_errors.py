@@ -58,7 +58,9 @@ def test_while_a_service_is_away_pages_and_api_say_when_to_try_again(owner, monk
     assert "Part of the server is unavailable" in page.content.decode()
     assert '<a class="button primary" href="">Try again</a>' in page.content.decode()
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert answer.json() == {"detail": "The database or the message broker isn't responding. Try again."}
+    assert answer.json() == {
+        "detail": "The database, the message broker, or the storage of files isn't responding. Try again."
+    }
 
 
 def refused_write() -> OperationalError:

@@ -3,6 +3,7 @@
 import errno
 
 import pytest
+from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 from django.db import IntegrityError, OperationalError
 from kombu.exceptions import OperationalError as BrokerError
 from psycopg import errors
@@ -71,3 +72,16 @@ def test_a_service_that_restarts_is_away(error):
 )
 def test_a_fault_of_ours_is_no_outage(error):
     assert outage_of(error) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "outage"),
+    [
+        (ConnectionClosedError(endpoint_url="https://bucket.example.org"), Outage.AWAY),
+        (ReadTimeoutError(endpoint_url="https://bucket.example.org"), Outage.AWAY),
+        (ClientError({"ResponseMetadata": {"HTTPStatusCode": 503}}, "PutObject"), Outage.AWAY),
+        (ClientError({"ResponseMetadata": {"HTTPStatusCode": 403}}, "PutObject"), None),
+    ],
+)
+def test_a_bucket_that_does_not_respond_is_away_and_one_that_refuses_is_not(error, outage):
+    assert outage_of(error) == outage

@@ -18,7 +18,7 @@ from apps.common.quantities import size
 RETRY_SECONDS = {Outage.AWAY: 5, Outage.DISK_FULL: 60}
 MESSAGES = {
     None: "The server failed; its log says why.",
-    Outage.AWAY: "The database or the message broker isn't responding. Try again.",
+    Outage.AWAY: "The database, the message broker, or the storage of files isn't responding. Try again.",
     Outage.DISK_FULL: disk.FULL,
 }
 
