@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model, QuerySet
@@ -13,6 +15,8 @@ from apps.common.request_threads import release_connections
 from apps.common.text_encoding import utf8
 
 BLOCK = 1 << 16
+BLOCKS_AT_ONCE = 3
+"""Blocks that a process generates concurrently, so that many downloads leave connections and processor time to pages."""
 M = TypeVar("M", bound=Model)
 
 
@@ -58,5 +62,13 @@ async def _asynchronously(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
             release_connections()
 
     advance = sync_to_async(next_block)
-    while (block := await advance()) is not None:
+    turns = _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(BLOCKS_AT_ONCE))
+    while True:
+        async with turns:
+            block = await advance()
+        if block is None:
+            return
         yield block
+
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()

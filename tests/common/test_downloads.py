@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from threading import Lock
+from time import sleep
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Role
-from apps.common.downloads import in_pages
+from apps.common.downloads import BLOCK, BLOCKS_AT_ONCE, download, in_pages
 from apps.trajectories.models import Step
 from tests import factories
 from tests.live import LiveStack
@@ -65,3 +69,27 @@ def test_pages_hold_each_row_once_and_in_order(count: int, django_assert_num_que
     with django_assert_num_queries(count // 2 + 1):
         steps = list(in_pages(Step.objects.filter(trajectory=made), by="index", size=2))
     assert [step.message["content"] for step in steps] == [str(index) for index in range(count)]
+
+
+async def test_a_few_blocks_are_generated_at_once_however_many_downloads_there_are() -> None:
+    under_way, most = 0, 0
+    lock = Lock()
+
+    def parts() -> Iterator[str]:
+        nonlocal under_way, most
+        for _ in range(3):
+            with lock:
+                under_way += 1
+                most = max(most, under_way)
+            sleep(0.01)
+            with lock:
+                under_way -= 1
+            yield "x" * BLOCK
+
+    async def read() -> int:
+        async with ThreadSensitiveContext():  # as in a web process: each request has its own thread
+            response = download(parts(), filename="rows.jsonl", content_type="application/jsonl")
+            return sum([len(block) async for block in response])
+
+    assert await asyncio.gather(*[read() for _ in range(12)]) == [3 * BLOCK] * 12
+    assert most <= BLOCKS_AT_ONCE
