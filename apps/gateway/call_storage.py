@@ -32,11 +32,13 @@ COUNT = (
 )
 COLUMNS = Call._meta.concrete_fields
 STORE = f"""
-    WITH open AS (
+    WITH new AS (
+        SELECT 1 WHERE NOT EXISTS (SELECT FROM gateway_call WHERE id = %s)
+    ), open AS (
         UPDATE gateway_session
         SET expires_at = now() + idle_seconds * interval '1 second',
-            tokens_used = tokens_used + %s,
-            calls_begun = greatest(calls_begun - %s, 0)
+            tokens_used = tokens_used + %s * (SELECT count(*) FROM new),
+            calls_begun = greatest(calls_begun - %s * (SELECT count(*) FROM new), 0)
         WHERE id = %s AND state = '{Session.State.OPEN}'
         RETURNING id
     ), stored AS (
@@ -82,7 +84,7 @@ async def store_in_open_session(database: LoopDatabase, call: Call, tokens: int,
     connection = connections[DEFAULT_DB_ALIAS]  # its proxy looks it up for each attribute
     columns = [field.get_db_prep_save(getattr(call, field.attname), connection) for field in COLUMNS]
     async with TURNS.of(call.session.workspace_id):
-        return bool(await database.rows(STORE, [tokens, int(is_free), call.session_id, *columns]))
+        return bool(await database.rows(STORE, [call.pk, tokens, int(is_free), call.session_id, *columns]))
 
 
 @lock_time_limit(LOCK_MILLISECONDS)
@@ -95,13 +97,13 @@ def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
         session = call.session
     except Session.DoesNotExist:  # it was deleted while the call was in a file
         return
+    is_new = not Call.objects.filter(pk=call.pk).exists()
     Call.objects.bulk_create([call], ignore_conflicts=True)
     # This waits for whoever is finishing the session, and then changes nothing, since the outcome is fixed.
-    news: dict[str, Any] = {
-        "expires_at": now() + timedelta(seconds=session.idle_seconds),
-        "tokens_used": F("tokens_used") + tokens,
-    }
-    if is_free:
+    news: dict[str, Any] = {"expires_at": now() + timedelta(seconds=session.idle_seconds)}
+    if is_new:
+        news["tokens_used"] = F("tokens_used") + tokens
+    if is_new and is_free:
         news["calls_begun"] = Greatest(F("calls_begun") - 1, 0)
     if not Session.objects.open().filter(pk=session.pk).update(**news):
         ended = Session.objects.select_for_update().filter(pk=session.pk).first()

@@ -94,7 +94,10 @@ def test_a_call_is_stored_once_and_only_while_its_session_is_open(
     call, late = Call(**columns), Call(**columns)
     for _ in range(2):
         assert asyncio.run(store_in_open_session(LoopDatabase(), call, 5, is_free=False))
+    call_storage.store(call, 5, is_free=False)
     assert [row.pk for row in Call.objects.all()] == [call.pk]
+    session.refresh_from_db()
+    assert session.tokens_used == 5
     sessions.finish_session(session=session, success=True)
     assert not asyncio.run(store_in_open_session(LoopDatabase(), late, 5, is_free=False))
     assert Call.objects.count() == 1
