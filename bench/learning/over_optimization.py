@@ -14,6 +14,8 @@ from trainer.records import read_lines
 
 SHARES = {"all": 1, "third": 3, "ninth": 9}
 """Divisors of the number of preferences."""
+PENALTY = 0.04
+"""The KL penalty that the alarm *reward hacking* suggests where there is none."""
 FAR: dict[str, Any] = {
     "optimizer": {**recipe.SHORT["optimizer"], "max_steps": recipe.ONLINE["optimizer"]["max_steps"]},
     "evaluate_every": recipe.ONLINE["evaluate_every"],
@@ -25,27 +27,31 @@ FAR: dict[str, Any] = {
 
 
 def over_optimization(bench: Bench) -> Outcome:
-    """GRPO on the reward model alone. The outcome is that of all preferences; `shares` has each amount's, with a curve of
+    """GRPO on the reward model alone. The outcome is that of all preferences; `shares` has each amount's, and that of all with a KL penalty, with a curve of
     (step, KL divergence per token in nats, learned reward, success) at the evaluations.
     """
     rows, held_out = people_pairs(bench)
     preferences = [row for _, row in read_lines(bench.folder / rows.removeprefix("../"))]
-    shares, outcomes = {}, {}
+    outcomes: dict[str, Outcome] = {}
+    shares = {}
     for name, divisor in SHARES.items():
         some = bench.write(f"people-{name}.jsonl", preferences[: len(preferences) // divisor])
         model = reward_model(bench, f"over-rm-{name}", (some, held_out))
-        outcomes[name] = result = online_on(bench, f"over-{name}", f"over-rm-{name}", {"learned_outcome": 1.0}, **FAR)
-        shares[name] = {
-            "pairs": model["rows"]["train"],
-            "ranked": model["held_out_accuracy"],
-            "after": result.after,
-            "low": result.low,
-            "high": result.high,
-            "gain": result.more["gain"],
-            "curve": curve(bench, f"over-{name}"),
-        }
+        details = {"pairs": model["rows"]["train"], "ranked": model["held_out_accuracy"]}
+        outcomes[name] = followed(bench, f"over-{name}", f"over-rm-{name}", FAR)
+        shares[name] = {**details, "beta": 0.0, **outcomes[name].more}
+        if divisor == 1:
+            penalized = followed(bench, f"over-{name}-penalized", f"over-rm-{name}", {**FAR, "beta": PENALTY})
+            shares[f"{name}-penalized"] = {**details, "beta": PENALTY, **penalized.more}
     whole = outcomes["all"]
     return replace(whole, stage="over-optimization", more={"gain": whole.more["gain"], "shares": shares})
+
+
+def followed(bench: Bench, run: str, model: str, settings: dict[str, Any]) -> Outcome:
+    """GRPO on this reward model alone."""
+    result = online_on(bench, run, model, {"learned_outcome": 1.0}, **settings)
+    details = {"after": result.after, "low": result.low, "high": result.high, "gain": result.more["gain"]}
+    return replace(result, more={**details, "curve": curve(bench, run)})
 
 
 def curve(bench: Bench, run: str) -> list[tuple[int, float, float, float]]:

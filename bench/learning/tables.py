@@ -89,6 +89,7 @@ def distance_table(outcomes: Sequence[StoredOutcome]) -> str:
                     str(outcome["seed"]),
                     str(share["pairs"]),
                     f"{100 * share['ranked']['value']:.1f} % of {share['ranked']['n']}",
+                    f"{share['beta']:g}",
                     gain_text(share["gain"]),
                     ", ".join(f"{value:.2f}" for value in divergences),
                     ", ".join(f"{value:.2f}".replace("-", "−") for value in learned),

@@ -56,6 +56,8 @@ def test_policies_follow_reward_models_of_ever_fewer_preferences(tmp_path: Path)
         assert policy["rewards"]["terms"] == [
             {"component": "learned_outcome", "weight": 1.0, "path": f"../over-rm-{name}/model"}
         ]
+    free, penalized = (json.loads((tmp_path / f"over-{name}.json").read_text()) for name in ("all", "all-penalized"))
+    assert penalized == {**free, "beta": 0.04}
     assert (outcome.stage, outcome.more["shares"]["ninth"]["curve"]) == (
         "over-optimization",
         [(0, 0.5, 0.5, 0.5), (20, 0.5, 0.5, 0.5)],
