@@ -12,6 +12,7 @@ from apps.trajectories.atif import atif_form
 from apps.trajectories.models import Trajectory
 from contract.messages import Message
 from tests import factories
+from tests.accounts.clients import body_of
 from tests.ingest.formats.rows import read
 
 pytestmark = pytest.mark.django_db
@@ -249,7 +250,7 @@ def test_over_rest_the_form_is_asked_for(client: Client) -> None:
     member: Membership = factories.member(Role.REVIEWER, of=trajectory.workspace)
     headers = {"Authorization": f"Bearer {factories.token(member)}"}
     url = f"/api/v1/trajectories/{trajectory.pk}"
-    atif = json.loads(b"".join(client.get(f"{url}?form=atif", headers=headers)))  # type: ignore[arg-type]  # it streams
+    atif = json.loads(body_of(client.get(f"{url}?form=atif", headers=headers)))
     assert atif["schema_version"] == "ATIF-v1.6"
     assert client.get(f"{url}?form=other", headers=headers).status_code == 400
     outsider = {"Authorization": f"Bearer {factories.token(factories.member())}"}

@@ -14,6 +14,7 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Queue
 from tests import factories
+from tests.accounts.clients import body_of
 from tests.datasets.rows.test_single_trajectories import freeze, inspected  # noqa: F401  # a fixture
 from tests.datasets.test_pages import signed_in
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 def body(response: Any) -> bytes:
     assert response.status_code == 200, response.content
-    return b"".join(response)
+    return body_of(response)
 
 
 def test_one_button_fetches_all_splits_whose_hash_is_the_versions(member: Membership, inspected: Queue) -> None:  # noqa: F811

@@ -19,6 +19,7 @@ from apps.trajectories.imports.import_job import run_import
 from apps.trajectories.imports.upload import start_import, store
 from apps.trajectories.models import ImportBatch, Trajectory
 from tests import factories
+from tests.accounts.clients import body_of
 
 pytestmark = pytest.mark.django_db
 
@@ -37,10 +38,6 @@ def batch_of(workspace, *rows: object, **fields: object) -> ImportBatch:
 
 def bearer(member: Membership) -> dict[str, str]:
     return {"HTTP_AUTHORIZATION": f"Bearer {issue_token(membership=member, name='tests').secret}"}
-
-
-def body_of(response) -> bytes:
-    return b"".join(response)
 
 
 def ignore(batch: ImportBatch) -> None:

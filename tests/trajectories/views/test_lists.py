@@ -13,6 +13,7 @@ from apps.accounts.models import Membership, Role
 from apps.trajectories.filters import BadFilter, Filters
 from apps.trajectories.models import Trajectory
 from tests import factories
+from tests.accounts.clients import body_of
 
 pytestmark = pytest.mark.django_db
 
@@ -229,7 +230,7 @@ def test_a_trajectory_comes_out_as_it_went_in(researcher: Membership) -> None:
         info={"k": [1]},
     )
     answer = Client().get(f"/api/v1/trajectories/{run.pk}", headers=bearer(researcher))
-    body = json.loads(b"".join(answer))
+    body = json.loads(body_of(answer))
     assert body["steps"] == steps
     assert body["closing"] == closing
     assert (body["policy"], body["tools"], body["tags"], body["info"]) == (
