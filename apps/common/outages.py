@@ -1,5 +1,6 @@
 """Classifies exceptions caused by outages: a service that is down, or a full disk."""
 
+import errno
 from collections.abc import Iterator
 from enum import Enum
 
@@ -26,6 +27,8 @@ AWAY = (
 """Raised while PostgreSQL or Valkey restarts, loads its files (LOADING is a ConnectionError), or is read-only, and if a bucket doesn't respond."""
 CANNOT_PERSIST = "MISCONF"
 """Valkey's reply to writes while it can't write its file, such as on a full disk."""
+FAILED_DISK = (errno.EROFS, errno.EIO, errno.ESTALE)
+"""A file store that was remounted read-only after an error, fails, or went away."""
 NO_SPACE = ("No space left on device", "Disk quota exceeded")
 
 
@@ -41,7 +44,8 @@ def outage_of(error: BaseException | None) -> Outage | None:
     causes = list(_causes(error))
     if any(map(_is_disk_full, causes)):
         return Outage.DISK_FULL
-    return Outage.AWAY if any(isinstance(cause, AWAY) or _is_failed_bucket(cause) for cause in causes) else None
+    is_away = any(isinstance(cause, AWAY) or _is_failed_store(cause) for cause in causes)
+    return Outage.AWAY if is_away else None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -50,8 +54,10 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
-def _is_failed_bucket(error: BaseException) -> bool:
-    """Whether it's a bucket's own error, not its refusal of a request."""
+def _is_failed_store(error: BaseException) -> bool:
+    """Whether it's a disk's or a bucket's own error, not its refusal of a request."""
+    if isinstance(error, OSError):
+        return error.errno in FAILED_DISK
     return isinstance(error, ClientError) and error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
 
 

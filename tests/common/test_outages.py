@@ -80,8 +80,9 @@ def test_a_fault_of_ours_is_no_outage(error):
         (ConnectionClosedError(endpoint_url="https://bucket.example.org"), Outage.AWAY),
         (ReadTimeoutError(endpoint_url="https://bucket.example.org"), Outage.AWAY),
         (ClientError({"ResponseMetadata": {"HTTPStatusCode": 503}}, "PutObject"), Outage.AWAY),
+        (OSError(errno.EROFS, "Read-only file system", "/var/lib/retrace/x"), Outage.AWAY),
         (ClientError({"ResponseMetadata": {"HTTPStatusCode": 403}}, "PutObject"), None),
     ],
 )
-def test_a_bucket_that_does_not_respond_is_away_and_one_that_refuses_is_not(error, outage):
+def test_a_store_of_files_that_does_not_respond_is_away_and_one_that_refuses_is_not(error, outage):
     assert outage_of(error) == outage
