@@ -19,7 +19,7 @@ RESULTS = ROOT / "var" / "test-results"
 TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").rglob("*.html"))
 # These start their own processes: each pytest worker has a stack, shared by the tests of a file. Files go in the order of tests/conftest.py.
 ALONE = "browser or stack or gpu"
-# Some of the other tests wait for what they started; a third worker uses the cores meanwhile.
+# Some tests wait for what they started; another worker uses the cores meanwhile.
 WORKERS = ("-n", "3")
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 
@@ -60,7 +60,7 @@ CHECKS = [
     Check("tests", "tests", pytest("tests", *WORKERS, "-m", f"not ({ALONE} or vllm or long)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),
     Check(
-        "browser", "browser tests", pytest("browser", "--alone", "-n", "2", *BY_FILE, "-m", f"({ALONE}) and not long")
+        "browser", "browser tests", pytest("browser", "--alone", *WORKERS, *BY_FILE, "-m", f"({ALONE}) and not long")
     ),
     Check("long", "long journeys", pytest("long", "-n", "2", *BY_FILE, "-m", "long")),
 ]
