@@ -24,7 +24,7 @@ WORKSPACE_AT_ONCE = 6
 WORKSPACE_MAX_WAITING = 150
 """Limit of a workspace's waiting requests. Together with WORKSPACE_AT_ONCE, well below the threads of a process (`request_threads`)."""
 LONG_STEPS = 5_000
-"""Comparing and rendering this many steps takes seconds, and tens of megabytes."""
+"""Comparing and rendering more steps takes long, and much memory."""
 WAIT_SECONDS = 15.0
 RETRY_AFTER = 2
 
@@ -101,7 +101,7 @@ class FairShare:
 
 SHARES = FairShare()
 LONG_SHARES = FairShare(workspace_at_once=1)
-"""Requests that show long trajectories. A few at once would slow down all threads of the process, and each takes up to a gigabyte."""
+"""Requests that show long trajectories. A few at once would slow down all threads of the process and fill its memory."""
 
 
 def enter(request: HttpRequest, person: int | None, workspace: UUID | None) -> None:

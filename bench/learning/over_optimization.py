@@ -10,12 +10,11 @@ from typing import Any
 from apps.demo import recipe
 from bench.learning.harness import Bench, Outcome
 from bench.learning.human_grpo import online_on, people_pairs, reward_model
+from trainer.alarms.remedies import FIRST_BETA
 from trainer.records import read_lines
 
 SHARES = {"all": 1, "third": 3, "ninth": 9}
 """Divisors of the number of preferences."""
-PENALTY = 0.04
-"""The KL penalty that the alarm *reward hacking* suggests where there is none."""
 FAR: dict[str, Any] = {
     "optimizer": {**recipe.SHORT["optimizer"], "max_steps": recipe.ONLINE["optimizer"]["max_steps"]},
     "evaluate_every": recipe.ONLINE["evaluate_every"],
@@ -23,11 +22,12 @@ FAR: dict[str, Any] = {
     "mask_cut_off": True,
     "beta": 1e-6,
 }
-"""Three times as many steps as `human-grpo`, at its constant rate. The KL divergence is only logged if it has a weight; this one changes nothing."""
+"""Three times as many steps as `human-grpo`, at its constant rate. The KL divergence is only logged if it has a weight;
+this one is too small to matter."""
 
 
 def over_optimization(bench: Bench) -> Outcome:
-    """GRPO on the reward model alone. The outcome is that of all preferences; `shares` has each amount's, and that of all with a KL penalty, with a curve of
+    """GRPO on the reward model alone. The outcome is that of all preferences. `shares` has those of each amount, and of all with a KL penalty, with curves of
     (step, KL divergence per token in nats, learned reward, success) at the evaluations.
     """
     rows, held_out = people_pairs(bench)
@@ -41,8 +41,8 @@ def over_optimization(bench: Bench) -> Outcome:
         outcomes[name] = followed(bench, f"over-{name}", f"over-rm-{name}", FAR)
         shares[name] = {**details, "beta": 0.0, **outcomes[name].more}
         if divisor == 1:
-            penalized = followed(bench, f"over-{name}-penalized", f"over-rm-{name}", {**FAR, "beta": PENALTY})
-            shares[f"{name}-penalized"] = {**details, "beta": PENALTY, **penalized.more}
+            penalized = followed(bench, f"over-{name}-penalized", f"over-rm-{name}", {**FAR, "beta": FIRST_BETA})
+            shares[f"{name}-penalized"] = {**details, "beta": FIRST_BETA, **penalized.more}
     whole = outcomes["all"]
     return replace(whole, stage="over-optimization", more={"gain": whole.more["gain"], "shares": shares})
 

@@ -75,6 +75,7 @@ def distance_table(outcomes: Sequence[StoredOutcome]) -> str:
         "seed",
         "preferences",
         "ranked correctly",
+        "KL penalty β",
         "gain, points",
         "KL per token, nats",
         "learned reward",

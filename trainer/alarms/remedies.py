@@ -44,7 +44,9 @@ def outcome_measure(config: TrainingConfig) -> str:
 
 
 STEPS_TOO_LARGE = Change("optimizer.learning_rate", third)
-NEARER_ITS_BASE = Change("beta", at_least_doubled(0.04))
+FIRST_BETA = 0.04
+"""The KL penalty to try where there is none."""
+NEARER_ITS_BASE = Change("beta", at_least_doubled(FIRST_BETA))
 SUCCESS_ALONE = Change(outcome_measure, lambda _: "success")
 """If a failure can score below 0, writing an unparsable call becomes a way to avoid acting."""
 OTHER_GROUPS = Change("resample", lambda tries: max(2, 2 * tries))
