@@ -6,20 +6,18 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from datetime import timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, close_old_connections, connections, transaction
-from django.db.models import F
+from django.db import close_old_connections, connection, transaction
+from django.db.models import F, JSONField
 from django.db.models.functions import Greatest
-from django.utils.timezone import now
 
 from apps.common.query_time_limit import lock_time_limit
 from apps.common.turns import Turns
 from apps.gateway import sessions
 from apps.gateway.loop_database import LOCK_MILLISECONDS, LoopDatabase
-from apps.gateway.models import Call, Session
+from apps.gateway.models import Call, Session, expiry_after
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,7 +34,7 @@ STORE = f"""
         SELECT 1 WHERE NOT EXISTS (SELECT FROM gateway_call WHERE id = %s)
     ), open AS (
         UPDATE gateway_session
-        SET expires_at = now() + idle_seconds * interval '1 second',
+        SET expires_at = %s,
             tokens_used = tokens_used + %s * (SELECT count(*) FROM new),
             calls_begun = greatest(calls_begun - %s * (SELECT count(*) FROM new), 0)
         WHERE id = %s AND state = '{Session.State.OPEN}'
@@ -81,10 +79,16 @@ async def store_in_open_session(database: LoopDatabase, call: Call, tokens: int,
 
     It waits for whoever is finishing the session. is_free: doesn't count against the session's calls.
     """
-    connection = connections[DEFAULT_DB_ALIAS]  # its proxy looks it up for each attribute
-    columns = [field.get_db_prep_save(getattr(call, field.attname), connection) for field in COLUMNS]
+    values = [getattr(call, field.attname) for field in COLUMNS]
+    # psycopg converts everything but JSON by itself.
+    columns = [
+        field.get_db_prep_save(value, connection) if isinstance(field, JSONField) else value
+        for field, value in zip(COLUMNS, values, strict=True)
+    ]
     async with TURNS.of(call.session.workspace_id):
-        return bool(await database.rows(STORE, [call.pk, tokens, int(is_free), call.session_id, *columns]))
+        expires_at = expiry_after(call.session.idle_seconds)
+        params = [call.pk, expires_at, tokens, int(is_free), call.session_id, *columns]
+        return bool(await database.rows(STORE, params))
 
 
 @lock_time_limit(LOCK_MILLISECONDS)
@@ -100,7 +104,7 @@ def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
     is_new = not Call.objects.filter(pk=call.pk).exists()
     Call.objects.bulk_create([call], ignore_conflicts=True)
     # This waits for whoever is finishing the session, and then changes nothing, since the outcome is fixed.
-    news: dict[str, Any] = {"expires_at": now() + timedelta(seconds=session.idle_seconds)}
+    news: dict[str, Any] = {"expires_at": expiry_after(session.idle_seconds)}
     if is_new:
         news["tokens_used"] = F("tokens_used") + tokens
     if is_new and is_free:

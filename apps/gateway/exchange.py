@@ -95,7 +95,7 @@ class Exchange:
         await self._recorder.admit_call(self.cached)
         await self._recorder.begin(self.cached)
         try:
-            return await self._forward(receive)
+            return await cancel_on_disconnect(self._forward(), receive)
         except ClientDisconnect:
             await self.record_disconnect()
             raise
@@ -105,25 +105,25 @@ class Exchange:
             logger.exception("a reply of %s could not be read", self.session.policy_name)
             raise await self._failed(UpstreamAway(self._dialect.nothing_read)) from None
 
-    async def _forward(self, receive: Receive) -> Response:
-        if (response := await self._forward_bridged(receive)) is not None:
+    async def _forward(self) -> Response:
+        if (response := await self._forward_bridged()) is not None:
             return response
         try:
             if self._may_fail_over and not self._upstreams.may_try(self._destination):
                 raise UpstreamAway("The policy's server couldn't be reached just now.")
-            upstream = await cancel_on_disconnect(self._send_request(), receive)
+            upstream = await self._send_request()
         except UpstreamAway as refusal:
             if not await self._fails_over(refusal):
                 raise
-            upstream = await cancel_on_disconnect(self._send_request(), receive)
+            upstream = await self._send_request()
         if not upstream.is_success:
             return await self._pass_error(upstream)
         self._may_be_computed = True
         if self.body.get("stream"):
             return StreamedResponse(self, upstream)
-        return await self._pass_reply(await self._read(upstream, receive))
+        return await self._pass_reply(await self._read(upstream))
 
-    async def _forward_bridged(self, receive: Receive) -> Response | None:
+    async def _forward_bridged(self) -> Response | None:
         """The reply to a prompt composed to continue the session's tokens, if a chat completion's prompt wouldn't. None: request a chat completion."""
         if not (
             self._dialect.is_everywhere and self.cached.graph.nodes and self._upstreams.may_render(self._destination)
@@ -133,12 +133,10 @@ class Exchange:
         if self._dialect.tokens.problem:
             return None
         bridge = SeamBridge(self._upstreams, self._destination, self.session, request)
-        generating = bridge.generation(self.cached.graph, self._dialect.messages, self._message_digests)
-        generation = await cancel_on_disconnect(generating, receive)
+        generation = await bridge.generation(self.cached.graph, self._dialect.messages, self._message_digests)
         if generation is None:
             return None
-        send = self._upstreams.send(self._destination, self.session.pk, GENERATE, generation, headers={})
-        upstream = await cancel_on_disconnect(send, receive)
+        upstream = await self._upstreams.send(self._destination, self.session.pk, GENERATE, generation, headers={})
         if upstream.is_client_error:  # nothing was computed
             await upstream.aclose()
             if upstream.status_code in UNSUPPORTED:
@@ -147,9 +145,9 @@ class Exchange:
         if not upstream.is_success:
             return await self._pass_error(upstream)
         self._may_be_computed = self._is_bridged = True
-        generated = await self._read(upstream, receive)
+        generated = await self._read(upstream)
         try:
-            reply = await cancel_on_disconnect(bridge.completion(generation, generated), receive)
+            reply = await bridge.completion(generation, generated)
         except NoEvent:
             self._upstreams.cannot_render(self._destination)
             raise UpstreamAway(self._dialect.nothing_read) from None
@@ -221,10 +219,10 @@ class Exchange:
         refusal = UpstreamAway(f"The policy's server gave no reply: {problem}.")
         return JSONResponse(self._dialect.refused(refusal), status)
 
-    async def _read(self, upstream: httpx.Response, receive: Receive) -> dict[str, Any]:
+    async def _read(self, upstream: httpx.Response) -> dict[str, Any]:
         """The whole of a reply. Raises UpstreamAway."""
         try:
-            return piece_from(await cancel_on_disconnect(upstream.aread(), receive))
+            return piece_from(await upstream.aread())
         except httpx.TimeoutException:
             raise slow() from None
         except httpx.HTTPError as error:

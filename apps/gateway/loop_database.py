@@ -62,6 +62,7 @@ class LoopDatabase:
 async def _connect() -> AsyncConnection[Any]:
     """A connection with Django's parameters."""
     params = django_connection.get_connection_params() | {"cursor_factory": AsyncCursor, "autocommit": True}
+    params["prepare_threshold"] = 0  # with Django's None, `prepare=True` would have no effect
     connection = await AsyncConnection.connect(**{"connect_timeout": CONNECT_SECONDS, **params})
     # Integers have one type whatever their size, since each combination of types is a prepared statement.
     connection.adapters.register_dumper(int, Int8Dumper)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import time
+from datetime import UTC, datetime
 from typing import Self
 
 from django.db import models
@@ -20,6 +21,16 @@ from apps.trajectories.models import RolloutBatch, Trajectory
 from contract.values import mapping
 
 __all__ = ["Price", "UsageLimits"]  # Django finds them here
+
+
+IDLE_STEPS = 10
+"""A session's expiry moves in this many steps per idle time: a new value costs an entry in each of the table's indexes."""
+
+
+def expiry_after(idle_seconds: int) -> datetime:
+    """When a session that is active now is abandoned: after its idle time, or up to a tenth of it later."""
+    step = idle_seconds / IDLE_STEPS
+    return datetime.fromtimestamp((time.time() // step + 1) * step + idle_seconds, UTC)
 
 
 class SessionQuerySet(WorkspaceQuerySet["Session"]):

@@ -6,7 +6,6 @@ import math
 import secrets
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,7 +19,7 @@ from apps.common.broker import enqueue_seldom
 from apps.common.query_time_limit import unless_locked
 from apps.common.workspace_turns import in_workspace_turns
 from apps.gateway import live
-from apps.gateway.models import Call, Path, Session, SessionEvent
+from apps.gateway.models import Call, Path, Session, SessionEvent, expiry_after
 from apps.gateway.session_trajectories import (
     MAX_CHARACTERS,
     leaves_of,
@@ -180,7 +179,7 @@ def create_session(*, idle_seconds: int = IDLE_SECONDS, **columns: Any) -> NewSe
         key_digest=digest_of(key),
         key_prefix=key[:PREFIX_LENGTH],
         idle_seconds=idle_seconds,
-        expires_at=now() + timedelta(seconds=idle_seconds),
+        expires_at=expiry_after(idle_seconds),
     )
     return NewSession(session, key)
 
@@ -193,8 +192,7 @@ def redacted_task(workspace: Workspace, task: Mapping[str, Any] | None) -> dict[
 
 def renew_session(*, session: Session) -> None:
     """Extend a session whose agent is busy without making calls. Raises SessionOver."""
-    expires_at = now() + timedelta(seconds=session.idle_seconds)
-    if not Session.objects.open().filter(pk=session.pk).update(expires_at=expires_at):
+    if not Session.objects.open().filter(pk=session.pk).update(expires_at=expiry_after(session.idle_seconds)):
         session.refresh_from_db(fields=["state"])
         raise SessionOver(f"This session is {session.state}.")
 
@@ -259,7 +257,7 @@ def record_event(
         raise SessionOver(f"This session is {locked.state}; nothing can be added to it.")
     if call_id is not None and not Call.objects.filter(session=session, pk=call_id).exists():
         raise NoSuchCall(f"This session has no call {call_id}.")
-    Session.objects.filter(pk=session.pk).update(expires_at=now() + timedelta(seconds=locked.idle_seconds))
+    Session.objects.filter(pk=session.pk).update(expires_at=expiry_after(locked.idle_seconds))
     return SessionEvent.objects.create(session=session, key=key, **values)
 
 

@@ -15,6 +15,10 @@ MAX_LOGPROB = 1e-3
 """Maximum log-probability, allowing for rounding errors above 0."""
 
 
+LARGEST = float(np.finfo(np.float32).max)
+"""Of the dtype that log-probabilities are stored as."""
+
+
 @dataclass
 class Tokens:
     """Token-level data of one reply."""
@@ -39,10 +43,12 @@ class Tokens:
             )
         elif len(self.logprobs) != len(self.sampled):
             self.problem = f"{len(self.sampled)} tokens came with {len(self.logprobs)} log-probabilities."
-        elif not (np.abs(self.logprobs) <= np.finfo(np.float32).max).all():  # the dtype that they're stored as
-            self.problem = "A log-probability isn't finite."
-        elif max(self.logprobs) > MAX_LOGPROB:
-            self.problem = "A log-probability is above 0."
+        else:
+            logprobs = np.array(self.logprobs)
+            if not (np.abs(logprobs) <= LARGEST).all():
+                self.problem = "A log-probability isn't finite."
+            elif logprobs.max() > MAX_LOGPROB:
+                self.problem = "A log-probability is above 0."
 
     @property
     def prompt_ids(self) -> Ids | None:

@@ -69,6 +69,16 @@ def is_idle(client: httpx.AsyncClient) -> bool:
 
 
 class _Client(httpx.AsyncClient):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._urls: dict[str, httpx.URL] = {}
+        """The few relative URLs that are requested, resolved once: that costs as much as the rest of a request."""
+
+    def build_request(self, method: str, url: httpx.URL | str, **parts: Any) -> httpx.Request:
+        if (name := str(url)) not in self._urls:
+            self._urls[name] = super().build_request(method, name).url
+        return super().build_request(method, self._urls[name], **parts)
+
     async def send(self, request: httpx.Request, *, stream: bool = False, **_: Any) -> httpx.Response:
         """Send a request as it is. httpx's own function would also look for redirects and keep servers' cookies."""
         response = await self._transport.handle_async_request(request)

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import ProgrammingError, transaction
 
 from apps.common.query_time_limit import is_locked
-from apps.gateway import call_storage, loop_database, sessions
+from apps.gateway import call_storage, loop_database, models, sessions
 from apps.gateway.call_storage import store_in_open_session
 from apps.gateway.loop_database import LoopDatabase
 from apps.gateway.models import Call, Session
@@ -29,6 +30,14 @@ async def test_a_connection_that_the_server_closed_is_replaced() -> None:
         await asyncio.sleep(0.01)
     [(second,)] = await database.rows("SELECT pg_backend_pid()", [])
     assert second != first
+
+
+async def test_statements_are_prepared_once() -> None:
+    database = LoopDatabase()
+    for number in range(3):
+        assert await database.rows("SELECT %s::bigint + 1", [number]) == [(number + 1,)]
+    prepared = await database.rows("SELECT statement FROM pg_prepared_statements", [])
+    assert [statement for (statement,) in prepared if "bigint" in statement] == ["SELECT $1::bigint + 1"]
 
 
 async def test_errors_are_djangos_and_the_connection_is_used_again() -> None:
@@ -77,6 +86,21 @@ def test_a_call_takes_two_statements_and_no_thread(agent: Agent, monkeypatch: py
     agent.reply(ASK, reply, ASK)
     assert statements == ["SELECT", "WITH"]
     assert Call.objects.count() == 2
+
+
+def test_a_sessions_expiry_moves_in_steps_and_never_before_its_idle_time(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between steps, PostgreSQL needs no new entries in the table's indexes."""
+    moments = [4_000_000_000 + seconds for seconds in (320, 321, 679, 680, 681)]
+    expiries = []
+    for moment in moments:
+        monkeypatch.setattr(models, "time", SimpleNamespace(time=lambda moment=moment: moment))
+        agent.reply(ASK)
+        expiries.append(Session.objects.get().expires_at.timestamp())
+    idle = [expiry - moment for expiry, moment in zip(expiries, moments, strict=True)]
+    assert all(3600 < seconds <= 3960 for seconds in idle)
+    assert len(set(expiries)) == 2
 
 
 def test_a_call_is_stored_once_and_only_while_its_session_is_open(
