@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, Role
 from apps.common.outages import outage_of
+from apps.common.query_time_limit import is_locked
 from apps.common.turns import Turns
 from apps.redaction.rules import rules_of
 from apps.traces import protobuf
@@ -132,6 +133,8 @@ async def _in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwar
         if outage_of(error) is None:
             raise
         away = "Retrace's database isn't responding. Try again in a moment."
+        if is_locked(error):
+            away = "These spans' traces are being read. Try again in a moment."
         raise Refusal(503, UNAVAILABLE, away, retry_after=5) from None
     return result
 

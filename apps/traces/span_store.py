@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Sum
 from django.utils.timezone import now
 
 from apps.common.ids import new_id
+from apps.common.query_time_limit import lock_time_limit
 from apps.traces.export_request import Batch, Span
 from apps.traces.models import Trace
 from apps.trajectories.outlines import clip
@@ -25,6 +26,8 @@ MAX_SOURCE_COPIES = 32 << 20
 """Limit in bytes of the resources and scopes of one request over all of its traces: each trace stores its own copy, so one of 256 KiB
 would take gigabytes in a request with 50,000 traces.
 """
+LOCK_MILLISECONDS = 2000
+"""How long to wait for a locked trace: a process has two threads for the spans of all workspaces."""
 COUNT_SECONDS = 5.0
 _stored: dict[UUID, tuple[float, int]] = {}
 """When the bytes of a workspace's spans were last summed up, and the result."""
@@ -71,12 +74,19 @@ class StorageFull(Exception):
     """The workspace has reached its limit of stored span bytes."""
 
 
-@transaction.atomic
 def store_spans(workspace_id: UUID, batch: Batch) -> int:
-    """Store the new spans of a request; returns how many. Spans that don't fit their trace count as rejected. Raises StorageFull."""
+    """Store the new spans of a request; returns how many. Spans that don't fit their trace count as rejected.
+
+    Raises StorageFull, and OperationalError if a trace is locked for long: a worker is turning it into trajectories.
+    """
     spans = _each_once(batch.spans)
     if not spans:
         return 0
+    with lock_time_limit(LOCK_MILLISECONDS):
+        return _store(workspace_id, spans, batch)
+
+
+def _store(workspace_id: UUID, spans: list[Span], batch: Batch) -> int:
     _refuse_beyond_storage(workspace_id)
     moment = now()
     traces = _traces(workspace_id, {span.trace_id for span in spans}, moment)

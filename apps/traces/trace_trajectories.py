@@ -6,6 +6,7 @@ Later spans update the trajectories in place, unless something already depends o
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
@@ -30,8 +31,11 @@ from apps.trajectories.referrers import referrer_of
 SOURCE = "otlp"
 AT_ONCE = 1000
 """Traces of a workspace per call; the next call comes a few seconds later."""
-BATCH, BATCH_BYTES = 100, 16 << 20
-"""Traces, and bytes of their spans, per transaction, to amortize its overhead."""
+BATCH, BATCH_SPANS, BATCH_BYTES = 100, 2000, 16 << 20
+"""Traces, their spans, and bytes of these, per transaction, to amortize its overhead."""
+TURN_SECONDS = 10.0
+"""Time limit per workspace in a pass, apart from what a batch takes longer: traces can be crafted to take half a minute each, and beyond the time of
+`one_at_a_time` another worker would begin. The next pass comes a few seconds later."""
 KNOWN = "The workspace already has an identical trajectory."
 
 logger = logging.getLogger(__name__)
@@ -58,6 +62,7 @@ def settle_due() -> None:
 
 
 def _settle_workspace(workspace_id: UUID) -> None:
+    end = time.monotonic() + TURN_SECONDS
     for traces in _batches(workspace_id):
         try:
             settle(traces)
@@ -65,24 +70,27 @@ def _settle_workspace(workspace_id: UUID) -> None:
             logger.exception("%d traces could not become trajectories together", len(traces))
             for pk in traces:
                 _settle_one(pk)
+        if time.monotonic() >= end:
+            break
 
 
 def _batches(workspace_id: UUID) -> Iterator[list[UUID]]:
-    """The workspace's traces that are due, in batches that fit into memory."""
+    """The workspace's traces that are due, in batches that fit into memory and take a short time."""
     due = (
         Trace.objects.due_at(now())
         .filter(workspace=workspace_id)
         .order_by("due_at")
-        .values_list("pk", "size")[:AT_ONCE]
+        .values_list("pk", "size", "span_count")[:AT_ONCE]
     )
     batch: list[UUID] = []
-    remaining_bytes = BATCH_BYTES
-    for pk, size in list(due):
-        if batch and (len(batch) == BATCH or size > remaining_bytes):
+    remaining_bytes, remaining_spans = BATCH_BYTES, BATCH_SPANS
+    for pk, size, spans in list(due):
+        if batch and (len(batch) == BATCH or size > remaining_bytes or spans > remaining_spans):
             yield batch
-            batch, remaining_bytes = [], BATCH_BYTES
+            batch, remaining_bytes, remaining_spans = [], BATCH_BYTES, BATCH_SPANS
         batch.append(pk)
         remaining_bytes -= size
+        remaining_spans -= spans
     if batch:
         yield batch
 

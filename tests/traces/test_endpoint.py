@@ -14,6 +14,7 @@ from uuid import uuid4
 import httpx
 import pytest
 import zstandard
+from django.db import transaction
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
@@ -331,3 +332,16 @@ def test_one_workspace_reads_one_request_at_a_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(asgi, "_in_database", lookup)
     assert asyncio.run(all_at_once("mine", "mine", "mine")) == 1
     assert asyncio.run(all_at_once("mine", "mine", "theirs")) == 2
+
+
+def test_a_trace_that_a_worker_is_reading_holds_up_no_thread(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(span_store, "LOCK_MILLISECONDS", 50)
+    send(http, span(1))
+    with transaction.atomic():
+        Trace.objects.select_for_update().get()
+        response = send(http, span(2))
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
+    assert "are being read" in refused(response)
+    assert send(http, span(2)).json() == {}

@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 import httpx
+import pytest
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
@@ -147,3 +148,16 @@ def test_the_same_trace_in_two_workspaces_is_one_of_each(http: httpx.Client, tra
     settle()
     assert texts_of(Trajectory.objects.visible_to(other).get()) == ["On the shelf."]
     assert Trajectory.objects.count() == 2
+
+
+def test_traces_that_take_long_are_left_to_the_next_pass(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (1, 2, 3):
+        send(http, chat_span(number, f"{number}?", "Yes.", trace=number), span(9, trace=number))
+    monkeypatch.setattr(trace_trajectories, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(trace_trajectories, "BATCH_SPANS", 3)
+    left = []
+    for _ in range(3):
+        settle()
+        left.append(Trace.objects.filter(state="arriving").count())
+    assert left == [2, 1, 0]
+    assert Trajectory.objects.count() == 3

@@ -1,6 +1,7 @@
 """Workers check the owner of a model in the database before loading it, whatever a row or a run.json says."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,12 @@ from apps.jobs import lifecycle
 from apps.policies.models import Policy, Publication
 from apps.policies.publication import PUBLICATIONS
 from apps.trajectories.models import RolloutBatch
+from contract.configs import TRAINING_CONFIGS
+from contract.configs.fields import fields_of
 from tests import factories
 from trainer.failures import ConfigFailure
 from workers.bridge import preflight
-from workers.bridge.configs import training_config
+from workers.bridge.configs import FILES, training_config
 from workers.bridge.continuation_job import ContinuationJob
 from workers.bridge.publication_job import publish
 from workers.bridge.reward_scores import scores_of
@@ -87,6 +90,35 @@ def test_a_stored_term_does_not_say_where_its_policy_is(term: dict[str, str]):
     run = factories.run(algorithm="grpo", version=None, config={"rewards": {"terms": [term]}})
     with pytest.raises(ConfigFailure, match=r"rewards\.terms\[0\]\.policy: the term names no policy"):
         training_config(run, files={})
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "config", "field"),
+    [
+        ("grpo", {"tasks": {"file": "/etc/passwd"}}, "tasks.file"),
+        ("rloo", {"held_out_file": "../0192/tasks.jsonl"}, "held_out_file"),
+        ("star", {"tasks": {"file": "../0192/tasks.jsonl"}}, "tasks.file"),
+    ],
+)
+def test_a_stored_config_does_not_say_which_files_are_read(algorithm: str, config: dict[str, Any], field: str):
+    """An imported archive may hold any config, and what was interrupted can be resumed."""
+    run = factories.run(algorithm=algorithm, version=None, config=config)
+    with pytest.raises(ConfigFailure, match=f"{field}: a stored config can't name a file"):
+        training_config(run, files={})
+
+
+def test_every_setting_that_names_a_file_is_checked():
+    fields = [field for cls in TRAINING_CONFIGS.values() for field in fields_of(cls)]
+    assert {field.path for field in fields if "files are local" in field.internal} == set(FILES)
+
+
+def test_stored_rollouts_do_not_say_which_files_are_read():
+    policy = factories.policy(kind=Policy.Kind.SCRIPTED, location="expert")
+    batch = RolloutBatch.objects.create(
+        workspace=policy.workspace, policy=policy, environment="office", config={"tasks": {"file": "/etc/passwd"}}
+    )
+    with pytest.raises(ConfigFailure, match=r"tasks\.file: a stored config can't name a file"):
+        rollout_config(batch, Path("/"))
 
 
 def test_nothing_acts_with_it(planted, tmp_path: Path):

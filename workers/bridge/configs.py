@@ -14,9 +14,13 @@ from apps.training.folders import folder_of
 from apps.training.models import Run
 from apps.training.plan import available_trackers
 from contract.configs import GrpoConfig, InvalidConfig, RlooConfig, RunConfig, run_config_from_json
+from contract.configs.paths import at
 from contract.configs.references import Online, with_terms
 from contract.configs.rewards import JudgeTerm, LearnedOutcomeTerm, LearnedProcessTerm, RewardTerm
 from trainer.failures import ConfigFailure, as_failure
+
+FILES = ("tasks.file", "held_out_file")
+"""Settings that name files, which only the worker itself may fill in."""
 
 
 def training_config(run: Run, *, files: dict[str, str | None]) -> RunConfig:
@@ -52,14 +56,28 @@ def config_from(
         )
     fields = {**config, "kind": algorithm, "model": model}
     if not files:  # learns from its own rollouts
-        online = checked_config(fields)
+        online = stored_config(fields)
         return (
             with_policy_locations(online, folder, workspace_id=workspace_id)
             if isinstance(online, GrpoConfig | RlooConfig)
             else online
         )
     data = {"train": files["train"], **({"validation": files["validation"]} if files.get("validation") else {})}
-    return checked_config({**fields, "data": data})
+    return stored_config({**fields, "data": data})
+
+
+def stored_config(data: dict[str, Any]) -> RunConfig:
+    """Build a config from `data`, part of which is from the database. Raises ConfigFailure.
+
+    A row may not have come from a form, and a file that it named would be read with the worker's rights.
+    """
+    config = checked_config(data)
+    for path in FILES:
+        if at(config, path) is not None:
+            raise ConfigFailure(
+                f"{path}: a stored config can't name a file of the worker.", advice="Start a new one instead."
+            )
+    return config
 
 
 def checked_config(data: dict[str, Any]) -> RunConfig:

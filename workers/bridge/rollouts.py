@@ -19,7 +19,7 @@ from contract.configs import RunConfig, write_run_config
 from contract.events import StampedEvent, Started
 from trainer.failures import ConfigFailure
 from workers.bridge.child_job import ChildJob
-from workers.bridge.configs import checked_config, model_path
+from workers.bridge.configs import model_path, stored_config
 from workers.bridge.live_episodes import Relay
 from workers.bridge.outcomes import Outcome
 
@@ -148,7 +148,7 @@ def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:
     policy = acting_policy(batch.policy, config.pop("sampling", {}), folder, workspace_id=batch.workspace_id)
     if policy["engine"] != "scripted":
         policy["tool_calls"] = tool_calls
-    return checked_config({**config, "kind": "rollout", "policy": policy, "tasks": tasks, "output": OUTPUT})
+    return stored_config({**config, "kind": "rollout", "policy": policy, "tasks": tasks, "output": OUTPUT})
 
 
 def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path, *, workspace_id: UUID) -> dict[str, Any]:

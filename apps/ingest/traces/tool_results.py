@@ -56,10 +56,12 @@ class ToolSpans:
 
     def results(self, open_calls: Mapping[str, Json], since: float, until: float) -> list[Message]:
         """The results of these calls (by id), from spans that began in the interval, as messages in span order."""
-        calls = dict(open_calls)
-        names = Counter(call["function"]["name"] for call in calls.values())
         end = bisect_left(self._starts, until)
         first = bisect_left(self._starts, since)
+        if first >= end:
+            return []  # before the rest, which looks at each open call
+        calls = dict(open_calls)
+        names = Counter(call["function"]["name"] for call in calls.values())
         keys = [*(("id", identifier) for identifier in calls), *(("name", name) for name in names)]
         ways = [(self._places[key], key) for key in keys if key in self._places]
         waiting = [
