@@ -87,7 +87,7 @@ class StartSerializer(RequestSerializer):
         default=list,
         help_text="If omitted, the environment's default levels.",
     )
-    samples = serializers.IntegerField(default=1, help_text="Trajectories of each task; 1 to 16.")
+    samples = serializers.IntegerField(default=1, help_text="Trajectories per task; 1 to 16.")
     steps = serializers.IntegerField(default=20, help_text="An episode is cut off after this many steps; 1 to 200.")
     overlap = serializers.IntegerField(default=1, help_text="Different people for each pair; 1 to 20.")
     min_tasks = serializers.IntegerField(

@@ -69,7 +69,7 @@ class _PlanForm(_RuleForm):
         min_value=1,
         max_value=16,
         initial=1,
-        label="Trajectories of each task",
+        label="Trajectories per task",
         help_text="More tasks are more informative than more attempts.",
     )
 
@@ -111,7 +111,7 @@ class ExperimentForm(_PlanForm):
         max_value=200,
         initial=20,
         required=False,
-        label="Most steps",
+        label="Maximum steps",
         help_text="A trajectory is cut off after this many steps.",
     )
 
@@ -148,7 +148,7 @@ class RecordedExperimentForm(_PlanForm):
         min_value=2,
         max_value=2000,
         initial=100,
-        label="Most tasks",
+        label="Maximum tasks",
         help_text="Drawn at random among those that both have attempted.",
     )
     held_out_only = forms.BooleanField(
@@ -186,7 +186,7 @@ class LiveExperimentForm(_RuleForm):
         min_value=2,
         max_value=2000,
         initial=100,
-        label="Most tasks",
+        label="Maximum tasks",
         help_text="For each task, the first sessions of the two arms are compared. Detecting a win rate of 70 % takes about 40 to 100.",
     )
 

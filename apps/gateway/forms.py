@@ -33,7 +33,7 @@ class ArmsForm(forms.Form):
     unit = forms.ChoiceField(
         choices=TrafficSplit.Unit.choices,
         initial=TrafficSplit.Unit.SESSION,
-        label="Draw",
+        label="Assign arms",
         help_text="The same task, or the same `unit` that a session names in its metadata, always has the same arm. A live experiment needs a choice other than “By task”.",
     )
     canary = forms.ModelChoiceField(Policy.objects.none(), required=False, empty_label="None", label="Canary")
@@ -146,7 +146,7 @@ class PriceForm(forms.Form):
     of = forms.ChoiceField(label="Policy or endpoint")
     input = forms.DecimalField(min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, label="Input")
     cached = forms.DecimalField(
-        min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, required=False, label="From a cache"
+        min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, required=False, label="Cached input"
     )
     output = forms.DecimalField(
         min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, label="Output"

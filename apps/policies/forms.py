@@ -92,7 +92,7 @@ class PolicyForm(forms.Form):
 class PublishForm(forms.Form):
     """How to publish a policy: only the ways that its run's weights support. The server's fields are ignored for a folder."""
 
-    way = forms.ChoiceField(choices=(), widget=forms.RadioSelect, label="How")
+    way = forms.ChoiceField(choices=(), widget=forms.RadioSelect, label="Method")
     name = forms.CharField(
         max_length=80,
         help_text="What it's called here. Publishing under a name in use replaces the policy behind it, once verified.",

@@ -14,7 +14,7 @@ def test_a_second_click_while_the_server_works_starts_nothing_more(open_as, tran
     policy = factories.policy(of=researcher.workspace, name="the expert")
     page = open_as(researcher.user)
     page.goto(f"/rollouts/new/?policy={policy.pk}")
-    page.get_by_label("How many tasks").fill("1")
+    page.get_by_label("Number of tasks").fill("1")
     page.locator("main form button.primary").evaluate(
         "button => { button.click(); setTimeout(() => button.click(), 40); }"
     )

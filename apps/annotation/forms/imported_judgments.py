@@ -63,19 +63,19 @@ class AdoptForm(forms.Form):
     """Built from the columns of the file: one field per value."""
 
     name = forms.CharField(max_length=200, help_text="The name of the queue for these judgments.")
-    judged = forms.ChoiceField(label="It says", widget=forms.RadioSelect)
+    judged = forms.ChoiceField(label="Kind of judgment", widget=forms.RadioSelect)
     source = forms.CharField(
-        label="Where they come from",
+        label="Source",
         max_length=300,
         help_text="Such as the name of the data set; shown with each of these judgments.",
     )
     judged_by = forms.ChoiceField(
-        label="Who judged",
+        label="Judged by",
         choices=[(Annotator.Kind.PERSON.value, "People"), (Annotator.Kind.MODEL.value, "A model")],
         initial=Annotator.Kind.PERSON.value,
         widget=forms.RadioSelect,
     )
-    who = forms.ChoiceField(label="Their names are in", required=False)
+    who = forms.ChoiceField(label="Annotator column", required=False)
 
     def __init__(self, *args: Any, survey: Survey, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -58,7 +58,7 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
 
     name = forms.CharField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
     judged = forms.ChoiceField(
-        label="What is done",
+        label="Kind of judgment",
         choices=Queue.Kind.choices,
         initial=Queue.Kind.PAIRWISE.value,
         widget=forms.RadioSelect,
@@ -69,8 +69,8 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
         help_text="What is asked besides the main question, as a JSON list. If left out: the kind's default questions. Each needs a name; "
         "type is scale, choice, choices, text or, for pairs, comparison.",
     )
-    pairs = forms.ChoiceField(label="Of each task", choices=PAIRS, initial="all", widget=forms.RadioSelect)
-    per_task = forms.IntegerField(label="How many per task", min_value=1, max_value=10_000, initial=3, required=False)
+    pairs = forms.ChoiceField(label="Pairs per task", choices=PAIRS, initial="all", widget=forms.RadioSelect)
+    per_task = forms.IntegerField(label="Number per task", min_value=1, max_value=10_000, initial=3, required=False)
     different_outcomes = forms.BooleanField(
         label="Only trajectories that ended differently",
         required=False,
@@ -94,7 +94,7 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
         min_value=0, max_value=2**31 - 1, initial=0, help_text="The same seed draws and shuffles the same way."
     )
     lease_minutes = forms.IntegerField(
-        label="Time to judge one",
+        label="Time limit per item",
         min_value=1,
         max_value=7 * 24 * 60,
         initial=20,

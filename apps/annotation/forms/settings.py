@@ -60,7 +60,7 @@ class SettingsForm(forms.Form):
         help_text="Total number of judgments. Empty: when everything is judged.",
     )
     lease_minutes = forms.IntegerField(
-        label="Time to judge an item", min_value=1, max_value=7 * 24 * 60, help_text="Minutes."
+        label="Time limit per item", min_value=1, max_value=7 * 24 * 60, help_text="Minutes."
     )
     skipped_come_back = forms.BooleanField(
         label="Skipped items come back to the same person, at the end", required=False
@@ -256,7 +256,7 @@ class JudgeForm(forms.Form):
         help_text="A served model or a reward model from Policies. A reward model needs no prompt and no prices.",
     )
     mode = forms.ChoiceField(
-        label="How", choices=Judge.Mode.choices, initial=Judge.Mode.PRELABEL, widget=forms.RadioSelect
+        label="Mode", choices=Judge.Mode.choices, initial=Judge.Mode.PRELABEL, widget=forms.RadioSelect
     )
     prompt = forms.CharField(
         label="What to look for",

@@ -55,7 +55,7 @@ class StartRolloutsSerializer(RequestSerializer):
         help_text="If omitted, the environment's default levels.",
     )
     count = serializers.IntegerField(default=30, min_value=1, max_value=5000, help_text="Number of tasks.")
-    samples = serializers.IntegerField(default=1, min_value=1, max_value=64, help_text="Attempts at each task.")
+    samples = serializers.IntegerField(default=1, min_value=1, max_value=64, help_text="Attempts per task.")
     temperature = serializers.FloatField(default=1.0, min_value=0, max_value=5)
     steps = serializers.IntegerField(
         default=20, min_value=1, max_value=200, help_text="An attempt is cut off after this many steps."

@@ -33,15 +33,15 @@ class RolloutForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         help_text="None: the default levels (all; for the office, L1 to L3).",
     )
-    count = forms.IntegerField(min_value=1, max_value=5000, initial=30, label="How many tasks")
-    samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
+    count = forms.IntegerField(min_value=1, max_value=5000, initial=30, label="Number of tasks")
+    samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts per task")
     temperature = forms.FloatField(min_value=0, max_value=5, initial=1.0, help_text="For language models; 0 is greedy.")
     steps = forms.IntegerField(
         min_value=1,
         max_value=200,
         initial=20,
         required=False,
-        label="Most steps",
+        label="Maximum steps",
         help_text="An attempt is cut off after this many steps.",
     )
     tool_calls = forms.ChoiceField(
@@ -88,26 +88,26 @@ class RunnerRolloutForm(forms.Form):
         initial="held_out",
         required=False,
     )
-    count = forms.IntegerField(min_value=1, max_value=5000, initial=30, required=False, label="How many at most")
+    count = forms.IntegerField(min_value=1, max_value=5000, initial=30, required=False, label="Maximum tasks")
     seed = forms.IntegerField(
         min_value=0, max_value=2**31 - 1, initial=0, required=False, help_text="The same seed draws the same tasks."
     )
-    samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
+    samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts per task")
     steps = forms.IntegerField(
-        min_value=1, max_value=1000, initial=MAX_CALLS, label="Most calls", help_text="Per episode."
+        min_value=1, max_value=1000, initial=MAX_CALLS, label="Maximum calls", help_text="Per episode."
     )
     lease_seconds = forms.IntegerField(
         min_value=10,
         max_value=3600,
         initial=LEASE_SECONDS,
-        label="Lease in seconds",
+        label="Lease (seconds)",
         help_text="After this long without a call or a renewal, the episode is leased to another runner.",
     )
     deadline_hours = forms.FloatField(
         min_value=0.01,
         max_value=MAX_DEADLINE_SECONDS / 3600,
         initial=DEADLINE_SECONDS // 3600,
-        label="Deadline in hours",
+        label="Deadline (hours)",
         help_text="From the first lease. Episodes not played by then are left out.",
     )
 

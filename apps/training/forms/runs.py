@@ -53,7 +53,7 @@ class RunForm(forms.Form):
         Policy.objects.none(),
         required=False,
         empty_label="Choose a model",
-        label="Begin from",
+        label="Start from",
         help_text="Without one, fine-tuning creates a small model from scratch.",
     )
     hub_base = forms.CharField(
@@ -68,7 +68,9 @@ class RunForm(forms.Form):
         initial="standard",
         widget=forms.RadioSelect,
     )
-    method = forms.ChoiceField(choices=list(METHODS.items()), initial="full", widget=forms.RadioSelect, label="Trains")
+    method = forms.ChoiceField(
+        choices=list(METHODS.items()), initial="full", widget=forms.RadioSelect, label="Weights to train"
+    )
     name = forms.CharField(
         max_length=180,
         required=False,

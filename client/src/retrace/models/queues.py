@@ -153,15 +153,15 @@ class NewQueue(TypedDict, total=False):
     aspects: str | None  # Legacy format: one comparison per line, “Safety: 3”. Use `questions`.
     confidence: bool  # Ask for confidence
     name: Required[str]  # Shown to annotators, so don't mention policies.
-    kind: Literal["pairwise", "steps", "rating"] | None  # What is done
-    pairs: Literal["all", "some", "one"]  # Of each task
+    kind: Literal["pairwise", "steps", "rating"] | None  # Kind of judgment
+    pairs: Literal["all", "some", "one"]  # Pairs per task
     per_task: int | None  # Maximum per task
     different_outcomes: bool  # Only trajectories that ended differently.
     different_policies: bool  # Only trajectories of different policies
     overlap: int  # Number of different people who judge each item. Two or more make agreement measurable.
     order: Literal["fifo", "random"]  # Shuffling keeps people from judging the same task many times in a row.
     seed: int  # The same seed draws and shuffles the same way.
-    lease_minutes: int  # Time to judge an item; after that, it goes to somebody else.
+    lease_minutes: int  # Time limit per item; after that, it goes to somebody else.
     skipped_come_back: bool  # Skipped items come back to the same person, at the end
     guidelines: str | None  # Markdown.
 
