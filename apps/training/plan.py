@@ -174,7 +174,7 @@ def _config(
     if method == "full" and "lora" in changes:
         problems.append(
             InvalidField(
-                "lora", "got adapters, but the run trains every weight", advice="Set the method to lora or qlora."
+                "lora", "got adapters, but the run trains all weights", advice="Set the method to lora or qlora."
             )
         )
     if method != "full" and changes.get("lora", {}) is None:

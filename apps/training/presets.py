@@ -11,7 +11,7 @@ from contract.configs import OnlineConfig, TrainingConfig
 from contract.configs.fields import field_at
 from contract.configs.paths import at, replaced, value_text
 
-METHODS = {"full": "Every weight", "lora": "LoRA adapters", "qlora": "QLoRA: adapters on 4-bit weights"}
+METHODS = {"full": "All weights", "lora": "LoRA adapters", "qlora": "QLoRA: adapters on 4-bit weights"}
 SMALL_MODEL = 20_000_000
 """Models with fewer parameters need the large learning rates of training from scratch."""
 SMALL_TURN, TURN = 48, 512

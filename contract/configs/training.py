@@ -123,7 +123,7 @@ class TrainingConfig(Config):
     optimizer: Annotated[OptimizerConfig, Setting("Optimizer")] = OptimizerConfig()
     """Optimizer and schedule."""
     lora: Annotated[LoraConfig | None, Setting("LoRA")] = None
-    """Train adapters instead of all weights; null trains every weight."""
+    """Train adapters; null trains all weights."""
     checkpoints: Annotated[CheckpointConfig, Setting("Checkpoints")] = CheckpointConfig()
     """When to save checkpoints."""
     evaluate_every: Annotated[Whole, Setting(unit="steps")] = 0

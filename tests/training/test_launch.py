@@ -139,7 +139,7 @@ def test_a_small_model_gets_the_learning_rate_that_it_needs():
         ({"error_weight": 2}, "error_weight", "Unknown field."),
         ({"loss": "kto"}, "loss", "Got 'kto' (str), expected 'sigmoid' or"),
         ({"seed": -(10**399)}, "seed", "Got a number of about 399 digits"),
-        ({"lora": {"rank": 4}}, "lora", "the run trains every weight"),
+        ({"lora": {"rank": 4}}, "lora", "the run trains all weights"),
         ({"resume": False}, "resume", "Can't be set: Retrace always resumes a run"),
         ({"data": {"train": "/etc/passwd"}}, "data.train", "Can't be set: the worker exports the version's rows"),
         ({"model": {"path": "/etc"}}, "model.path", "Can't be set"),

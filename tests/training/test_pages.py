@@ -233,10 +233,10 @@ def test_a_reward_from_the_form_measures_the_outcome_by_success_unless_told_othe
 @pytest.mark.parametrize(
     ("algorithm", "left_open", "words"),
     [
-        ("dpo", ["version", "base"], "Choose a dataset version and a model to begin from to see"),
-        ("dpo", ["base"], "Choose a model to begin from to see"),
+        ("dpo", ["version", "base"], "Choose a dataset version and a model to start from to see"),
+        ("dpo", ["base"], "Choose a model to start from to see"),
         ("sft", ["version", "base"], "Choose a dataset version to see"),  # it can create a new model
-        ("grpo", ["base"], "Choose a model to begin from to see"),  # it learns from its own rollouts
+        ("grpo", ["base"], "Choose a model to start from to see"),  # it learns from its own rollouts
     ],
 )
 def test_the_check_panel_is_quiet_about_what_is_not_chosen_yet(client, researcher, algorithm, left_open, words):
@@ -251,7 +251,7 @@ def test_the_check_panel_refuses_what_is_chosen_wrongly_whatever_is_still_open(c
     rated = factories.dataset_version(of=researcher.workspace, row_type="steps")
     panel = client.post(reverse("training:check"), form_for(researcher, version=rated.pk, base="")).content.decode()
     assert "has steps rows" in panel
-    assert "Choose a model to begin from" in panel
+    assert "Choose a model to start from" in panel
 
 
 def test_what_failed_is_said_with_what_to_do_now(client, researcher):

@@ -16,7 +16,7 @@ from apps.annotation.models.queues import MAX_OVERLAP
 from contract.questions import BadQuestions, Question, read
 
 MAX_QUESTIONS_LENGTH = 100_000
-PAIRS = [("all", "All"), ("some", "Some, drawn by chance"), ("one", "One")]
+PAIRS = [("all", "All"), ("some", "A random sample"), ("one", "One")]
 
 
 class QuestionsField(forms.JSONField):

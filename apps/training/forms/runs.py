@@ -173,7 +173,7 @@ class RunForm(forms.Form):
         if not self.is_online:
             needed["version"] = "a dataset version"
         if self.chosen_algorithm != Run.Algorithm.SFT:
-            needed["base"] = "a model to begin from"
+            needed["base"] = "a model to start from"
         chosen = {"version": self["version"].value(), "base": self["base"].value() or self["hub_base"].value()}
         return {name: hint for name, hint in needed.items() if not chosen[name]}
 
