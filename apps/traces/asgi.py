@@ -6,6 +6,7 @@ https://opentelemetry.io/docs/specs/otlp/#otlphttp
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -35,10 +36,14 @@ T = TypeVar("T")
 PATH = "/v1/traces"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 READ_SECONDS = 60
+RECHECK_SECONDS = 1.0
+"""After this time the token is checked again before anything is stored: it may have been revoked, or its owner removed."""
 MAX_AT_ONCE = 24
 """Maximum number of request bodies that one process holds. Exporters retry the others."""
-MAX_PER_WORKSPACE = 6
-"""The share of one workspace, so that slow uploads, on purpose or over a bad connection, only delay the same workspace."""
+MAX_EACH = 6
+"""The share of one workspace, and of one person, who may have many workspaces, so that slow uploads, on purpose or over a bad connection, delay
+nobody else.
+"""
 MAX_MEMBERS = 16
 """Maximum number of gzip members in one body, since each one copies the rest of it."""
 INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, UNAUTHENTICATED, UNIMPLEMENTED = 3, 8, 14, 16, 12
@@ -86,9 +91,9 @@ class TracesEndpoint:
 
     def __init__(self, inner: ASGIApp) -> None:
         self.inner = inner
-        self._at_once: Counter[UUID] = Counter()
+        self._at_once: Counter[UUID | int] = Counter()
         self._turns = Turns(1)
-        """Parsing takes CPU time: of two threads, a workspace gets one."""
+        """Parsing takes CPU time: of two threads, a workspace gets one, and so does a person."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -107,21 +112,24 @@ class TracesEndpoint:
     async def _answer(self, request: Request, media_type: str) -> Answer:
         if request.method != "POST":
             raise Refusal(405, UNIMPLEMENTED, f"{PATH} takes POST.")
-        workspace_id = await _in_database(_workspace_of, request)
+        began, sender = time.monotonic(), await _in_database(_sender_of, request)
         if media_type not in (PROTOBUF, JSON):
             raise Refusal(
                 415, INVALID_ARGUMENT, f"The Content-Type is {media_type[:60]!r}; expected {PROTOBUF} or {JSON}."
             )
-        if self._at_once[workspace_id] >= MAX_PER_WORKSPACE or self._at_once.total() >= MAX_AT_ONCE:
+        is_full = self._at_once.total() >= len(sender) * MAX_AT_ONCE
+        if is_full or any(self._at_once[holder] >= MAX_EACH for holder in sender):
             raise Refusal(503, UNAVAILABLE, "Too many requests at once. Try again in a moment.", retry_after=1)
-        self._at_once[workspace_id] += 1
+        self._at_once.update(sender)
         try:
             body = await _body_of(request)
             encoding = request.headers.get("content-encoding", "identity").strip().lower()
-            async with self._turns.of(workspace_id):
-                return await _in_database(_store, workspace_id, body, encoding, media_type)
+            async with self._turns.of(sender.person), self._turns.of(sender.workspace):
+                if time.monotonic() > began + RECHECK_SECONDS:
+                    await _in_database(_sender_of, request)
+                return await _in_database(_store, sender.workspace, body, encoding, media_type)
         finally:
-            self._at_once -= Counter([workspace_id])  # drops entries at 0
+            self._at_once -= Counter(sender)  # drops entries at 0
 
 
 async def _in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -139,18 +147,24 @@ async def _in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwar
     return result
 
 
-def _workspace_of(request: Request) -> UUID:
-    """The workspace of the request's token. Raises Refusal."""
+class Sender(NamedTuple):
+    """Whose token a request has."""
+
+    workspace: UUID
+    person: int
+
+
+def _sender_of(request: Request) -> Sender:
+    """The workspace and the person of the request's token. Raises Refusal."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         raise Refusal(401, UNAUTHENTICATED, "Send an API token as `Authorization: Bearer …`.")
     tokens = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
-    workspace_id = (
-        tokens.filter(digest=digest_of(secret.strip())).values_list("membership__workspace_id", flat=True).first()
-    )
-    if workspace_id is None:
+    of_token = tokens.filter(digest=digest_of(secret.strip()))
+    sender = of_token.values_list("membership__workspace_id", "membership__user_id").first()
+    if sender is None:
         raise Refusal(401, UNAUTHENTICATED, "This token is unknown, revoked, or expired, or isn't a researcher's.")
-    return workspace_id
+    return Sender(*sender)
 
 
 async def _body_of(request: Request) -> bytes:

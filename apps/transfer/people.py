@@ -88,7 +88,12 @@ class Reader:
 
     def _placeholder_user(self, email: str, name: str) -> User:
         digest = hashlib.sha256(f"{self._workspace.pk} {email}".encode()).hexdigest()[:40]
-        user = User(email=f"{digest}@moved.invalid", name=name, is_active=False, preferences={MOVED_FROM: email})
+        address = f"{digest}@moved.invalid"
+        if earlier := User.objects.filter(
+            email=address, is_active=False
+        ).first():  # from an import whose rows were deleted since
+            return earlier
+        user = User(email=address, name=name, is_active=False, preferences={MOVED_FROM: email})
         user.set_unusable_password()
         user.save()
         return user

@@ -6,6 +6,7 @@ import json
 import secrets
 import select
 import socket
+import time
 from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from apps.accounts.models import ApiToken, Membership, Role
 from apps.redaction.rules import add_rule
 from apps.traces import asgi, export_request, span_store
-from apps.traces.asgi import MAX_PER_WORKSPACE, TracesEndpoint
+from apps.traces.asgi import MAX_EACH, TracesEndpoint
 from apps.traces.models import Source, Span, Trace
 from tests import factories
 from tests.traces.conftest import chat_span, send, settle, span
@@ -240,8 +241,17 @@ def test_other_methods_are_refused_and_other_addresses_are_elsewhere(http: httpx
     assert httpx.get(f"{traces_url}s").text == "elsewhere"
 
 
-def test_whoever_sends_slowly_keeps_no_other_workspace_out(http: httpx.Client, traces_url: str) -> None:
+def _elsewhere(member: Membership) -> Membership:
+    """The same person in another workspace."""
+    return Membership.objects.create(user=member.user, workspace=factories.workspace(), role=Role.RESEARCHER)
+
+
+def test_whoever_sends_slowly_keeps_nobody_else_out(
+    http: httpx.Client, traces_url: str, researcher: Membership
+) -> None:
+    """However many workspaces they have."""
     place = urlsplit(traces_url)
+    also = f"Bearer {factories.token(_elsewhere(researcher))}"
     key, theirs = http.headers["authorization"], f"Bearer {factories.token(factories.member(Role.RESEARCHER))}"
     head = f"POST {place.path} HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\nContent-Type: application/json\r\n"
     with ExitStack() as held:
@@ -249,14 +259,31 @@ def test_whoever_sends_slowly_keeps_no_other_workspace_out(http: httpx.Client, t
         for connection in slow:
             connection.sendall(f"{head}Content-Length: 9\r\n\r\n{{".encode())
         answered, _, _ = select.select(slow, [], [], 30)
-        while len(answered) < len(slow) - MAX_PER_WORKSPACE:
+        while len(answered) < len(slow) - MAX_EACH:
             answered, _, _ = select.select(slow, [], [], 30)
         assert http.post("", json={}).status_code == 503
+        assert http.post("", json={}, headers={"Authorization": also}).status_code == 503
         assert http.post("", json={}, headers={"Authorization": theirs}).status_code == 200
         for connection in set(slow) - set(answered):
             connection.sendall(b"       }")
             assert connection.recv(12) == b"HTTP/1.1 200"
     assert http.post("", json={}).status_code == 200
+
+
+def test_who_was_removed_while_sending_stores_nothing(
+    http: httpx.Client, traces_url: str, researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asgi, "RECHECK_SECONDS", 0.0)
+    place, body = urlsplit(traces_url), json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span(1)]}]}]}).encode()
+    head = f"POST {place.path} HTTP/1.1\r\nHost: x\r\nAuthorization: {http.headers['authorization']}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection((place.hostname, place.port)) as connection:
+        connection.sendall(head.encode() + body[:9])
+        time.sleep(0.5)  # until the token was checked
+        researcher.delete()
+        connection.sendall(body[9:])
+        assert connection.recv(12) == b"HTTP/1.1 401"
+    assert not Trace.objects.exists()
 
 
 def test_a_resource_that_many_traces_share_takes_only_so_much(
@@ -296,14 +323,14 @@ def test_rules_take_only_so_much_time_of_a_whole_request(
     assert all("[redacted: unchecked text]" in body for body in bodies)
 
 
-def test_one_workspace_reads_one_request_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_workspace_or_person_reads_one_request_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once, most = 0, 0
-    workspace, other = uuid4(), uuid4()
+    senders = {"mine": asgi.Sender(uuid4(), 1), "mine too": asgi.Sender(uuid4(), 1), "theirs": asgi.Sender(uuid4(), 2)}
 
     async def lookup(function: Any, *args: Any) -> Any:
         nonlocal at_once, most
         if function is not asgi._store:
-            return args[0].headers["x-of"] and (workspace if args[0].headers["x-of"] == "mine" else other)
+            return senders[args[0].headers["x-of"]]
         at_once += 1
         most = max(most, at_once)
         for _ in range(5):
@@ -330,7 +357,7 @@ def test_one_workspace_reads_one_request_at_a_time(monkeypatch: pytest.MonkeyPat
         return most
 
     monkeypatch.setattr(asgi, "_in_database", lookup)
-    assert asyncio.run(all_at_once("mine", "mine", "mine")) == 1
+    assert asyncio.run(all_at_once("mine", "mine", "mine too")) == 1
     assert asyncio.run(all_at_once("mine", "mine", "theirs")) == 2
 
 
@@ -345,3 +372,15 @@ def test_a_trace_that_a_worker_is_reading_holds_up_no_thread(
     assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
     assert "are being read" in refused(response)
     assert send(http, span(2)).json() == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"intValue": "9" * 5000}, {"intValue": "--5"}, {"arrayValue": {"values": 5}}, {"arrayValue": {"values": "abc"}}],
+)
+def test_values_of_another_type_break_nothing(http: httpx.Client, value: dict[str, Any]) -> None:
+    odd = [{"key": "odd", "value": value}]
+    assert send(http, span(1, attributes=odd)).json() == {}
+    body = {"resourceSpans": [{"resource": {"attributes": odd}, "scopeSpans": [{"spans": [span(2)]}]}]}
+    assert http.post("", json=body).json() == {}
+    settle()

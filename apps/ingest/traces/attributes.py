@@ -7,6 +7,7 @@ versions, which OpenLLMetry writes too), OpenInference (`llm.input_messages.0.me
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from apps.ingest.normalization.fields import count, first_of, mapping, text
@@ -32,6 +33,7 @@ KINDS = ("openinference.span.kind", "traceloop.span.kind", "llm.request.type", "
 MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id", "mlflow.llm.model")
 NAME_OF_TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
+WHOLE = re.compile(r"-?\d{1,20}")
 DETAILS = "gen_ai.client.inference.operation.details"
 """The event that holds a call's messages if its span doesn't."""
 ROLES_OF_EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
@@ -198,9 +200,10 @@ def _value(entry: dict[str, Any]) -> Json:
     kind, value = next(iter(entry.items()), ("", None))
     if kind == "intValue":  # 64 bits, so written as text
         written = str(value)
-        return int(written) if written.lstrip("-").isdecimal() else value
+        return int(written) if WHOLE.fullmatch(written) else value
     if kind == "arrayValue":
-        return [_value(mapping(item)) for item in mapping(value).get("values") or ()]
+        values = mapping(value).get("values")
+        return [_value(mapping(item)) for item in values] if type(values) is list else []
     if kind == "kvlistValue":
         return plain(mapping(value).get("values"))
     return value
