@@ -53,8 +53,11 @@ def _view(trajectory: Trajectory, steps: Mapping[int, Step], index: int, part_ur
 
 
 def unsigned(head: StepHead) -> StepHead:
-    """Hides times and token counts, which can identify a policy as surely as its name."""
-    return replace(head, reward=None, seconds=None, prompt_tokens=None, completion_tokens=None)
+    """Hides times and token counts, which can identify a policy as surely as its name, and the line about a failure: it may be the agent's own error
+    text. A tool's is in its result.
+    """
+    result = "" if head.is_error else head.result
+    return replace(head, result=result, reward=None, seconds=None, prompt_tokens=None, completion_tokens=None)
 
 
 def shows_models(assignment: Assignment) -> bool:

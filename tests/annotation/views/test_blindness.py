@@ -11,9 +11,9 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
-from apps.annotation.models import Desk, Item, Queue
+from apps.annotation.models import Assignment, Desk, Item, Queue
 from apps.annotation.review.adjudication import adjudicate
-from apps.trajectories.models import Trajectory
+from apps.trajectories.models import Step, Trajectory
 from tests import factories
 from tests.annotation import builders
 
@@ -201,3 +201,21 @@ def test_a_reviewer_reads_a_decision_about_an_item_once_they_answered_it_themsel
     record(assignment=held, answer=Choice(1))
     assert [row["reason"] for row in api.get(decisions).json()["results"]] == ["the better reason"]
     assert is_shown() == {"item": True, "review": True, "items": True}
+
+
+@pytest.mark.parametrize("steps", [2, 12])
+@pytest.mark.parametrize("make", [builders.queue, builders.queue_of_trajectories])
+def test_an_agents_own_error_is_not_shown_at_the_desk(make: Any, steps: int) -> None:
+    """It may name the model. Neither opened steps show it, nor the lines of those that aren't."""
+    member = factories.member(Role.ANNOTATOR)
+    queue = make(of=member.workspace, steps=steps)
+    Step.objects.update(info={"error": "opus overloaded"}, result="opus overloaded", is_error=True)
+    client = Client()
+    client.force_login(member.user)
+    page = client.get(reverse("annotation:desk", args=[queue.pk])).content.decode()
+    assert "This turn failed." in page
+    assert "opus" not in page
+    mine = Assignment.objects.get()
+    rows = client.get(reverse("annotation:rows", args=[mine.pk, 0]), headers={"HX-Request": "true"})
+    assert rows.status_code == 200
+    assert "opus" not in rows.content.decode()
