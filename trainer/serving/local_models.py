@@ -262,11 +262,13 @@ def _size(folder: Path) -> int:
 
 def load(folder: Path, name: str, stop: StopRequest) -> Chats:
     """Raises ConfigFailure, OSError, ValueError."""
-    from trainer.rollouts.chats import Chats  # imports torch, so only on demand
+    from trainer.models.completeness import refuse_incomplete  # imports torch, so only on demand
+    from trainer.rollouts.chats import Chats
     from trainer.rollouts.local import load_engine
 
     config = LocalPolicy(model=ModelConfig(path=str(folder)), name=name)
     with LOADING:  # not in the event loop: the client may disconnect before the model is loaded
+        refuse_incomplete(folder)
         engine = load_engine(config, folder, stop)
     engine.template_seconds = TEMPLATE_SECONDS
     engine.token_limit = CACHE_BYTES // bytes_a_token(

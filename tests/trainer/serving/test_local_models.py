@@ -359,3 +359,16 @@ local_models._Server(config, local_models.StopRequest()).run()
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http://127.0.0.1:{port}/", timeout=60)
         assert server.wait(60) == -signal.SIGALRM
+
+
+@pytest.mark.parametrize(("layers", "described"), [(50, "parameters"), (2000, "2,000 layers")])
+def test_a_model_that_is_larger_than_its_files_is_not_loaded(runs: Path, layers: int, described: str):
+    """The rest would be random numbers, in memory that no limit counts."""
+    run = trained(runs)
+    file = runs / run / "model" / "config.json"
+    config = json.loads(file.read_text())
+    larger = {"num_hidden_layers": layers, "max_window_layers": layers, "layer_types": ["full_attention"] * layers}
+    file.write_text(json.dumps({**config, **larger}))
+    reply = ask(LocalModels(runs, key=KEY), chat(run))
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "model_not_loadable")
+    assert f"{described}, more than its files hold" in reply.json()["error"]["message"]
