@@ -36,6 +36,7 @@ ONLINE: dict[str, Any] = {
     "budget": BUDGET,
     "rewards": {"terms": [{"component": "outcome", "measure": "success"}]},
     "mask_cut_off": True,
+    "keep_best": True,
     "held_out": 60,
     "evaluate_every": 10,
 }

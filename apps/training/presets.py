@@ -106,6 +106,7 @@ ONLINE_RULES = (
         "rollouts that end in a cut-off turn are the longest, so their noise would outweigh the rest in the loss",
     ),
     Rule("optimizer.schedule", "linear", "a rate that falls to 0 lets a long run settle"),
+    Rule("keep_best", True, "a policy that follows a learned reward too far ends worse than it was"),
 )
 """See `docs/learning.md` for what was measured and what wasn't."""
 

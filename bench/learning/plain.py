@@ -5,7 +5,7 @@ from typing import Any
 from apps.demo import recipe
 
 GRADED: dict[str, Any] = {"terms": [{"component": "outcome"}]}
-PLAIN: dict[str, Any] = {**recipe.SHORT, "rewards": GRADED, "mask_cut_off": False}
+PLAIN: dict[str, Any] = {**recipe.SHORT, "rewards": GRADED, "mask_cut_off": False, "keep_best": False}
 PLAIN_RLOO: dict[str, Any] = {
     **PLAIN,
     "optimizer": {**PLAIN["optimizer"], "max_steps": 30},

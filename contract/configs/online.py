@@ -71,6 +71,8 @@ class OnlineConfig(TrainingConfig):
     """A JSON Lines file with the held-out tasks, where the training tasks come from a file."""
     held_out: Annotated[int, Field(ge=0, le=10_000), Setting("Held-out tasks", basic=True)] = 60
     """Held-out tasks attempted at each evaluation; 0 evaluates nothing."""
+    keep_best: Annotated[bool, Setting("Keep the best weights", is_added=True)] = False
+    """Publish the weights of the evaluation with the highest held-out success, rather than the last ones."""
     kept: Annotated[int, Field(ge=0, le=1024), Setting("Kept tasks a step")] = 2
     """Tasks of each step whose rollouts are kept to be read."""
 

@@ -25,6 +25,7 @@ def test_online_training_goes_by_the_rules_of_the_presets(kind: str):
         "Outcome measure",
         "Mask cut-off turns",
         "Learning rate schedule",
+        "Keep the best weights",
     ]
     standard = PRESETS["standard"].config(algorithm=kind, method="full", parameters=700_000)
     for setting in ("optimizer.max_steps", "optimizer.learning_rate"):

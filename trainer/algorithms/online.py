@@ -15,7 +15,9 @@ from accelerate.utils import gather_object  # type: ignore[import-untyped]  # ac
 from datasets import Dataset
 
 from contract.configs import GrpoConfig, RlooConfig
+from contract.events import Warned
 from trainer.algorithms.arguments import common_arguments
+from trainer.algorithms.best_weights import BestWeights
 from trainer.algorithms.online_training import Batch, RolloutSource, figures_of, reward_details
 from trainer.algorithms.packing import ReadsChats
 from trainer.algorithms.padding import GroupsByLength
@@ -51,6 +53,7 @@ def train_online(
     rewards = rewards_for(config.rewards, folder, events)
     source = RolloutSource(config, folder, player, rewards, empty=tokenizer.pad_token_id)
     check_enough_tasks(config, source)
+    best = BestWeights(folder)
     trainer = make_trainer(
         config,
         source,
@@ -61,13 +64,30 @@ def train_online(
             "eval_dataset": Dataset.from_dict({"prompt": [task.key for task in source.held_out]})
             if source.held_out
             else None,
-            "callbacks": [run.callback],
+            "callbacks": [run.callback, best] if config.keep_best else [run.callback],
         },
     )
     run.train(trainer)
+    kept_step = return_to_best(trainer, best, events) if config.keep_best else None
     run.publish(trainer, tokenizer)
     rollouts = rollouts_a_step(config) * trainer.state.global_step // config.updates
-    return {**run.figures(trainer), "rollouts": rollouts, "tasks": len(source.tasks)}
+    return {**run.figures(trainer, kept_step=kept_step), "rollouts": rollouts, "tasks": len(source.tasks)}
+
+
+def return_to_best(trainer: Any, best: BestWeights, events: EventLog) -> int | None:
+    """Give the model the weights of the best evaluation, if those aren't the last; returns their step."""
+    evaluation = best.evaluation
+    if evaluation is None or evaluation.step == trainer.state.global_step or not trainer.is_world_process_zero():
+        return None
+    best.load_into(trainer.accelerator.unwrap_model(trainer.model))
+    events.emit(
+        Warned(
+            f"The policy has the weights of step {evaluation.step}, whose evaluation was the best: it completed "
+            f"{evaluation.success:.0%} of the held-out tasks.",
+            advice="To publish the last weights instead, turn off “Keep the best weights”.",
+        )
+    )
+    return evaluation.step
 
 
 def trl_arguments(config: AnyOnline, source: RolloutSource, folder: Path) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The common part of every training run around TRL: resume, train, stop, publish, report."""
 
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -22,6 +20,7 @@ from contract.configs import FileTrainingConfig, TrainingConfig, config_hash
 from contract.events import Log, Warned
 from contract.messages import Message
 from trainer.algorithms.alarm_monitor import WatchCallback
+from trainer.algorithms.atomic_folder import AtomicFolder
 from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.canary_probes import Probing, can_probe
 from trainer.algorithms.learning_rate import RateOfConfig
@@ -221,9 +220,16 @@ class TrainingRun:
                 )
             )
 
-    def figures(self, trainer: Trainer) -> dict[str, Any]:
-        """The report's figures common to all training: steps, losses, and validation before and after."""
-        evaluations = [entry for entry in trainer.state.log_history if any(map(is_evaluation, entry))]
+    def figures(self, trainer: Trainer, *, kept_step: int | None = None) -> dict[str, Any]:
+        """The report's figures common to all training: steps, losses, and validation before and after.
+
+        kept_step: the step of the published weights, if they aren't the last.
+        """
+        evaluations = [
+            entry
+            for entry in trainer.state.log_history
+            if any(map(is_evaluation, entry)) and (kept_step is None or entry["step"] <= kept_step)
+        ]
         losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
         gpu_peak = torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
         return {
@@ -271,23 +277,3 @@ def as_metrics(entry: dict[str, float]) -> dict[str, float]:
         for name, value in metrics.items()
         if not name.endswith(("_time", "runtime", "per_second", "num_tokens"))
     }
-
-
-class AtomicFolder:
-    """A folder that appears under its name only when complete; on failure, nothing is left."""
-
-    def __init__(self, target: Path) -> None:
-        self.place = target
-        self.unfinished = target.with_name(target.name + ".part")
-
-    def __enter__(self) -> Path:
-        shutil.rmtree(self.unfinished, ignore_errors=True)
-        self.unfinished.mkdir()
-        return self.unfinished
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:
-            shutil.rmtree(self.unfinished, ignore_errors=True)
-            return
-        shutil.rmtree(self.place, ignore_errors=True)
-        os.rename(self.unfinished, self.place)
