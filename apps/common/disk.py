@@ -29,6 +29,11 @@ def is_out_of_space(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def words_of(error: Exception) -> str:
+    """An error's message; of a file's, only what is wrong, since the server's paths are nobody's business."""
+    return str(error.strerror) if isinstance(error, OSError) and error.filename is not None else str(error)
+
+
 def has_room(size: int = 0) -> bool:
     """Whether `size` bytes fit on every disk that a request writes to, and leave the reserve."""
     return all(free >= size + RESERVE_BYTES for free in _free_bytes())

@@ -5,6 +5,7 @@ Building streams from the database and holds one row at a time in memory.
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +45,7 @@ from apps.jobs.models import Event, Failure, Kind, Phase, Superseded, lease, reg
 from apps.webhooks.events import EventType
 
 TASK = "freezing.freeze"
+log = logging.getLogger(__name__)
 
 
 def _announce(version: Version, event: Event) -> None:
@@ -118,7 +120,9 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
     check_kinds(recipe, kinds)
     if not has_rows(recipe, dataset.workspace):
         raise NothingToFreeze("These rules leave no rows. Choose other queues, wait for judgments, or relax the rules.")
-    Dataset.objects.select_for_update().get(pk=dataset.pk)  # concurrent requests get different numbers
+    # Locked so that concurrent requests get different numbers.
+    if not list(Dataset.objects.select_for_update().filter(pk=dataset.pk).values_list("pk")):
+        raise NothingToFreeze("The dataset was deleted meanwhile.")
     latest = dataset.versions.aggregate(latest=Max("number"))["latest"] or 0
     version = Version.objects.create(
         workspace=dataset.workspace,
@@ -150,8 +154,12 @@ def freeze(version_id: UUID) -> bool:
         try:
             built = Builder(version, folder, progress=_Progress(version)).build()
             _finish(version, built)
-        except (BadRecipe, NothingToFreeze, TooLarge, OSError) as error:
-            lifecycle.fail(version, Failure("data", disk.FULL if disk.is_out_of_space(error) else str(error)))
+        except (BadRecipe, NothingToFreeze, TooLarge) as error:
+            lifecycle.fail(version, Failure("data", str(error)))
+        except OSError as error:
+            log.exception("%s couldn't be stored", version)
+            reason = f"The version's files couldn't be stored: {disk.words_of(error)}."
+            lifecycle.fail(version, Failure("data", disk.FULL if disk.is_out_of_space(error) else reason))
     except Superseded:
         discard(version, [version.attempt])
         return False

@@ -182,7 +182,7 @@ def _words(error: Exception) -> str:
     if isinstance(error.__cause__, DiskFull):
         return disk.FULL
     if isinstance(error, OSError):
-        return disk.FULL if disk.is_out_of_space(error) else f"The archive could not be read: {error}"
+        return disk.FULL if disk.is_out_of_space(error) else f"The archive could not be read: {disk.words_of(error)}"
     if isinstance(error, TransferRefused):
         return str(error)
     first = (str(error).splitlines() or [""])[0][:300]

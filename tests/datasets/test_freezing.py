@@ -334,6 +334,13 @@ def test_a_version_in_another_workers_hands_is_left_alone(dataset: Dataset, memb
     assert not freezing.freeze(version.pk)
 
 
+def test_a_dataset_that_was_deleted_meanwhile_is_no_error(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    Dataset.objects.filter(pk=dataset.pk).delete()
+    with pytest.raises(freezing.NothingToFreeze, match="deleted meanwhile"):
+        freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
+
+
 def test_a_worker_that_was_presumed_dead_changes_nothing_of_the_version(
     dataset: Dataset, member: Membership, queue: Queue, tmp_path: Path
 ) -> None:
@@ -399,6 +406,18 @@ def test_a_disk_that_is_full_is_told_in_words(
     version = freeze(dataset, member, queue)
     words = "The server's disk is full, so nothing was saved. Ask your administrator to free some space."
     assert (version.state, version.error) == (Version.State.FAILED, words)
+
+
+def test_a_disk_that_fails_is_told_without_its_paths(
+    dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", "/srv/files/datasets/1.jsonl")
+
+    monkeypatch.setattr(freezing, "store", read_only)
+    factories.preference(2, on=factories.item(of=queue))
+    version = freeze(dataset, member, queue)
+    assert version.error == "The version's files couldn't be stored: Read-only file system."
 
 
 def test_a_disk_that_fills_between_two_rows_is_told_in_words(

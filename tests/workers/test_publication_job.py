@@ -126,6 +126,14 @@ def test_a_full_disk_is_named_and_keeps_nothing_of_the_copy(team: Team, settings
     assert team.publishes(policy, FOLDER).state == "live"
 
 
+def test_a_disk_that_fails_is_told_without_its_paths(team: Team, monkeypatch: pytest.MonkeyPatch):
+    def read_only(source: Path, target: Path, renew: object) -> str:
+        raise OSError(errno.EROFS, "Read-only file system", str(target))
+
+    monkeypatch.setattr(policy_export, "_copy", read_only)
+    assert team.publishes(team.policy(ONE), FOLDER).error == "Read-only file system"
+
+
 @pytest.mark.parametrize("name", ["mine.py", "pytorch_model.bin", "weights.pkl", "kernel.so"])
 def test_code_and_pickles_beside_a_runs_weights_are_not_published(name: str, team: Team, settings):
     (team.runs / ONE / "model" / name).write_bytes(b"somebody put it there")

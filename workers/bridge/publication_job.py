@@ -48,7 +48,8 @@ def publish(publication: Publication) -> None:
         publication_progress.refuse(publication, reason=reason, canary=refused.verdict.to_json())
     except (CannotPublish, ServerProblem, DataFailure, OSError, ValueError) as problem:
         lifecycle.fail(
-            publication, DISK_FULL if disk.is_out_of_space(problem) else Failure("cannot_publish", str(problem))
+            publication,
+            DISK_FULL if disk.is_out_of_space(problem) else Failure("cannot_publish", disk.words_of(problem)),
         )
     finally:
         retire(publication)  # a worker presumed dead may have loaded it after the publication ended
