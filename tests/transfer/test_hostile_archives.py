@@ -17,7 +17,7 @@ from apps.jobs.models import Phase
 from apps.policies.models import Policy
 from apps.trajectories.imports.upload import store
 from apps.trajectories.models import Trajectory
-from apps.transfer import archive_reader
+from apps.transfer import archive_reader, people
 from apps.transfer.export_job import EXPORTS, export_workspace, request_export
 from apps.transfer.import_job import IMPORTS, AnotherImport, import_workspace, request_import
 from apps.transfer.loader import NotEmpty
@@ -281,3 +281,14 @@ def test_an_error_that_nobody_thought_of_is_a_failure_in_words(members: Members,
 
     monkeypatch.setattr("apps.transfer.loader.Reading.values", broken)
     assert refused(packed(members)).startswith("The archive can't be read (RecursionError)")
+
+
+def test_people_of_an_earlier_import_are_the_same_people():
+    """Its rows may have been deleted since; the people stay."""
+    workspace = factories.workspace()
+    person = {"email": "somebody@example.org", "name": "Somebody", "role": None}
+    readers = [people.Reader(workspace) for _ in range(2)]
+    for reader in readers:
+        reader.add(person, "line 1")
+    first, second = (reader.id_of(person["email"]) for reader in readers)
+    assert first == second
