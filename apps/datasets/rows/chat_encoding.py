@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
-from django.db import connection
+from django.db import connection, transaction
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 
@@ -206,7 +206,8 @@ class _Bytes(Loader):
 
 def read_chats(trajectories: Sequence[UUID | str]) -> Generator[Chat, None, None]:
     """Each trajectory's chat, in the order of `trajectories`. Exhaust or close the generator: the connection is busy until then."""
-    with connection.cursor() as cursor:
+    # Closing it early cancels the statement, which must not abort a transaction around it.
+    with transaction.atomic(), connection.cursor() as cursor:
         raw: Any = cursor.cursor
         raw.adapters.register_loader("json", _Bytes)
         ids = "{" + ",".join(map(str, trajectories)) + "}"  # psycopg would quote them one by one

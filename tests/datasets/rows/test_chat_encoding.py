@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.rows.chat_encoding import encode_message, encode_tools
+from apps.datasets.rows.chat_encoding import encode_message, encode_tools, read_chats
+from apps.trajectories.models import Trajectory
+from tests import factories
 
 Message = dict[str, Any]
 
@@ -72,3 +74,14 @@ def test_tools_of_both_runs_come_once_each() -> None:
         {"n": 2},
         {"n": 3},
     ]
+
+
+@pytest.mark.django_db
+def test_a_read_that_ends_early_leaves_the_transaction_around_it_usable() -> None:
+    """More than the connection's buffers hold, so that the server is still sending."""
+    prompt = [user("long " * 400_000)]
+    several = [factories.trajectory(steps=[(prompt, factories.assistant_message("Done."))]).pk for _ in range(8)]
+    chats = read_chats(several)
+    next(chats)
+    chats.close()
+    assert Trajectory.objects.count() == 8
