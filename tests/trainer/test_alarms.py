@@ -178,7 +178,29 @@ def test_a_policy_that_follows_its_reward_model_too_far_is_seen_when_its_success
     assert raised == {"kl_blow_up": 46, "reward_hacking": 50, "rising_entropy": 51}
 
 
-BAD = {"grpo-seed-3", "grpo-over-optimized-seed-11"}
+def test_a_policy_that_its_reward_model_never_improves_is_seen_at_the_third_evaluation():
+    """Of 60 held-out tasks, it solved 40 % before training, then 38, 27, 23, and 33, while each evaluation had a higher learned reward."""
+    assert of_run("grpo-learned-only-seed-12") == {"reward_hacking": 15}
+
+
+def test_success_that_stands_still_under_a_rising_learned_reward_hardly_ever_looks_like_a_fall():
+    """Of tasks attempted with the same random numbers, a fifth is decided anew at each evaluation."""
+
+    def is_raised(seed: int) -> bool:
+        rng = random.Random(seed)
+        solved = [rng.random() < 0.5 for _ in range(60)]
+        watch = Watch(learned=["rewards/judge/mean"])
+        raised = []
+        for step in range(0, 70, 10):
+            now = [rng.random() < 0.5 if rng.random() < 0.2 else before for before in solved]
+            learned = {"eval/rewards/judge/mean": 0.01 * step, "eval/rewards/judge/std": 0.4}
+            raised += watch.check(step, {"eval/success": sum(now) / 60, "eval/rollouts_scored": 60.0, **learned})
+        return bool(raised)
+
+    assert sum(map(is_raised, range(200))) <= 10
+
+
+BAD = {"grpo-seed-3", "grpo-over-optimized-seed-11", "grpo-learned-only-seed-12"}
 
 
 @pytest.mark.parametrize("name", sorted({path.stem for path in CURVES.iterdir()} - BAD))

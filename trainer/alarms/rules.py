@@ -9,7 +9,7 @@ from collections.abc import Callable
 from statistics import fmean, median
 from typing import Literal, NamedTuple
 
-from trainer.alarms.curves import FALL_FROM_BEST, FALL_FROM_FIRST, SUDDEN, WINDOW, Curves
+from trainer.alarms.curves import FALL_FROM_BEST, FALL_FROM_FIRST, RISE, SUDDEN, WINDOW, Curves
 
 AlarmName = Literal[
     "not_a_number",
@@ -35,6 +35,9 @@ GROWN_LENGTH = 1.5
 """Multiple of its initial value."""
 STILL = 0.02
 """Change of success: one task in sixty."""
+CORRECTED = (
+    "Judgments of these rollouts would correct the reward model; a KL penalty keeps the policy where it is right."
+)
 
 
 class Finding(NamedTuple):
@@ -77,6 +80,11 @@ def echo_trap(curves: Curves) -> Finding | None:
 
 def reward_hacking(curves: Curves) -> Finding | None:
     """Overoptimization (Gao, Schulman & Hilton, 2022, arXiv 2210.10760): the proxy keeps rising while the true objective falls."""
+    return fall_from_best(curves) or fall_from_start(curves)
+
+
+def fall_from_best(curves: Curves) -> Finding | None:
+    """The policy improved, and then success fell by more than chance while the reward rose."""
     proxies = [name for name in curves.learned if curves.has(name, 2 * WINDOW)] or ["reward"]
     fall = fall_of_success(curves)
     if fall is None or not curves.has(proxies[0], 2 * WINDOW):
@@ -92,7 +100,23 @@ def reward_hacking(curves: Curves) -> Finding | None:
         ):
             return Finding(
                 f"Reward hacking: {name} has risen by {risen:.2g} while success on held-out tasks fell by {100 * fall.size:.0f} points.",
-                "Judgments of these rollouts would correct the reward model; a KL penalty keeps the policy where it is right.",
+                CORRECTED,
+            )
+    return None
+
+
+def fall_from_start(curves: Curves) -> Finding | None:
+    """The policy never improved: on the same held-out tasks, each evaluation scores better by the learned reward, and success is lower than before training."""
+    success = curves.values.get("eval/success", [])
+    for name in curves.learned:
+        scores = curves.values.get(f"eval/{name}", [])
+        if not len(success) == len(scores) >= 4 or sorted(scores) != scores:
+            continue
+        risen, fallen = scores[-1] - scores[0], success[0] - fmean(success[-3:])
+        if fallen >= RISE and risen > 0.25 * curves.first(f"eval/{deviation_of(name)}", 1):
+            return Finding(
+                f"Reward hacking: on held-out tasks, {name} has risen by {risen:.2g} since training began, while success fell by {100 * fallen:.0f} points.",
+                CORRECTED,
             )
     return None
 
