@@ -5,7 +5,7 @@ A table is between `<!-- results of STAGE … -->` and `<!-- end of results -->`
 """
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -14,8 +14,6 @@ from scipy.stats import t as student_t
 
 from bench.learning.results import KEPT, StoredOutcome, read
 
-ACTIVE = "active"
-OVER_OPTIMIZATION = "over-optimization"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "learning.md"
 TABLE = re.compile(
     r"(?P<begin><!-- results of (?P<stages>[\w -]+)(?:, seeds (?P<first>\d+) to (?P<last>\d+))? -->\n).*?(?P<end><!-- end of results -->)",
@@ -42,8 +40,8 @@ def with_tables(page: str, results: Path) -> str:
 
 
 def table(stages: Sequence[str], results: Path, *, seeds: Container[int]) -> str:
-    """A row for each of these seeds with a stored result, and one for each stage over all of them. `active` and `over-optimization` have tables of their own."""
-    for stage, own_table in ((ACTIVE, accuracy_table), (OVER_OPTIMIZATION, distance_table)):
+    """A row for each of these seeds with a stored result, and one for each stage over all of them. Some stages have tables of their own."""
+    for stage, own_table in OWN_TABLES.items():
         if stage in stages:
             return own_table([outcome for outcome in read(results, stage) if outcome["seed"] in seeds])
     rows = []
@@ -89,7 +87,7 @@ def distance_table(outcomes: Sequence[StoredOutcome]) -> str:
                 [
                     str(outcome["seed"]),
                     str(share["pairs"]),
-                    f"{100 * share['ranked']['value']:.1f} % of {share['ranked']['n']}",
+                    ranked_text(share["ranked"]),
                     f"{share['beta']:g}",
                     gain_text(share["gain"]),
                     ", ".join(f"{value:.2f}" for value in divergences),
@@ -98,6 +96,30 @@ def distance_table(outcomes: Sequence[StoredOutcome]) -> str:
                 ]
             )
     return lines([head, ["---"] * len(head), *rows])
+
+
+def preference_table(outcomes: Sequence[StoredOutcome]) -> str:
+    """A row for each seed: what GRPO learns from a reward model of people's preferences, alone and beside the environment's outcome."""
+    head = ["seed", "preferences", "ranked correctly", "first model", "reward model alone", "outcome and reward model"]
+    rows = [
+        [
+            str(outcome["seed"]),
+            str(outcome["pairs"]),
+            ranked_text(outcome["ranked"]),
+            f"{100 * outcome['before']:.1f} %",
+            *(f"{100 * run['after']:.1f} %: {gain_text(run['gain'])}" for run in (outcome, outcome["mixed"])),
+        ]
+        for outcome in outcomes
+    ]
+    return lines([head, ["---"] * len(head), *rows])
+
+
+def ranked_text(ranked: Mapping[str, float]) -> str:
+    """70.0 % of 160"""
+    return f"{100 * ranked['value']:.1f} % of {ranked['n']}"
+
+
+OWN_TABLES = {"active": accuracy_table, "over-optimization": distance_table, "human-grpo": preference_table}
 
 
 def lines(rows: Iterable[Sequence[str]]) -> str:

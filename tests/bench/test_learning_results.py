@@ -123,6 +123,18 @@ def test_each_amount_of_preferences_has_a_row_with_its_curve(tmp_path: Path) -> 
     ]
 
 
+def test_a_reward_models_row_compares_it_alone_and_beside_the_outcome(tmp_path: Path) -> None:
+    both = {"after": 0.6, "gain": an_outcome(11, 0.2).more["gain"]}
+    more = {**an_outcome(11, 0.1).more, "pairs": 228, "ranked": {"value": 0.7, "n": 160}, "mixed": both}
+    keep(tmp_path, replace(an_outcome(11, 0.1), stage="human-grpo", more=more))
+    page = "<!-- results of human-grpo -->\n<!-- end of results -->"
+    assert with_tables(page, tmp_path).splitlines()[1:-1] == [
+        "| seed | preferences | ranked correctly | first model | reward model alone | outcome and reward model |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| 11 | 228 | 70.0 % of 160 | 40.0 % | 50.0 %: +10.0 (+5.0 to +15.0) | 60.0 %: +20.0 (+15.0 to +25.0) |",
+    ]
+
+
 def test_the_page_shows_what_is_kept() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert "<!-- results of " in page
