@@ -79,15 +79,14 @@ async def store_in_open_session(database: LoopDatabase, call: Call, tokens: int,
 
     It waits for whoever is finishing the session. is_free: doesn't count against the session's calls.
     """
-    values = [getattr(call, field.attname) for field in COLUMNS]
+    values = ((field, getattr(call, field.attname)) for field in COLUMNS)
     # psycopg converts everything but JSON by itself.
     columns = [
-        field.get_db_prep_save(value, connection) if isinstance(field, JSONField) else value
-        for field, value in zip(COLUMNS, values, strict=True)
+        field.get_db_prep_save(value, connection) if isinstance(field, JSONField) else value for field, value in values
     ]
-    async with TURNS.of(call.session.workspace_id):
-        expires_at = expiry_after(call.session.idle_seconds)
-        params = [call.pk, expires_at, tokens, int(is_free), call.session_id, *columns]
+    session = call.session
+    params = [call.pk, expiry_after(session.idle_seconds), tokens, int(is_free), session.pk, *columns]
+    async with TURNS.of(session.workspace_id):
         return bool(await database.rows(STORE, params))
 
 

@@ -13,10 +13,8 @@ NO_IDS = "The server doesn't return token ids."
 SEVERAL = "The agent asked for several replies at once."
 MAX_LOGPROB = 1e-3
 """Maximum log-probability, allowing for rounding errors above 0."""
-
-
 LARGEST = float(np.finfo(np.float32).max)
-"""Of the dtype that log-probabilities are stored as."""
+"""The largest number of the dtype that log-probabilities are stored as."""
 
 
 @dataclass

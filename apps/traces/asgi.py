@@ -117,7 +117,7 @@ class TracesEndpoint:
             raise Refusal(
                 415, INVALID_ARGUMENT, f"The Content-Type is {media_type[:60]!r}; expected {PROTOBUF} or {JSON}."
             )
-        is_full = self._at_once.total() >= len(sender) * MAX_AT_ONCE
+        is_full = self._at_once.total() >= len(sender) * MAX_AT_ONCE  # a request counts for workspace and person
         if is_full or any(self._at_once[holder] >= MAX_EACH for holder in sender):
             raise Refusal(503, UNAVAILABLE, "Too many requests at once. Try again in a moment.", retry_after=1)
         self._at_once.update(sender)

@@ -89,9 +89,8 @@ class Reader:
     def _placeholder_user(self, email: str, name: str) -> User:
         digest = hashlib.sha256(f"{self._workspace.pk} {email}".encode()).hexdigest()[:40]
         address = f"{digest}@moved.invalid"
-        if earlier := User.objects.filter(
-            email=address, is_active=False
-        ).first():  # from an import whose rows were deleted since
+        # An earlier import may have made it, whose rows were deleted since.
+        if earlier := User.objects.filter(email=address, is_active=False).first():
             return earlier
         user = User(email=address, name=name, is_active=False, preferences={MOVED_FROM: email})
         user.set_unusable_password()

@@ -72,7 +72,7 @@ class _Client(httpx.AsyncClient):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._urls: dict[str, httpx.URL] = {}
-        """The few relative URLs that are requested, resolved once: that costs as much as the rest of a request."""
+        """The URLs that were requested, resolved: there are few, and httpx would resolve them for each request."""
 
     def build_request(self, method: str, url: httpx.URL | str, **parts: Any) -> httpx.Request:
         if (name := str(url)) not in self._urls:

@@ -84,7 +84,7 @@ def reward_hacking(curves: Curves) -> Finding | None:
 
 
 def fall_from_best(curves: Curves) -> Finding | None:
-    """The policy improved, and then success fell by more than chance while the reward rose."""
+    """Success fell by more than chance, usually from its best, while the reward rose."""
     proxies = [name for name in curves.learned if curves.has(name, 2 * WINDOW)] or ["reward"]
     fall = fall_of_success(curves)
     if fall is None or not curves.has(proxies[0], 2 * WINDOW):
@@ -106,7 +106,7 @@ def fall_from_best(curves: Curves) -> Finding | None:
 
 
 def fall_from_start(curves: Curves) -> Finding | None:
-    """The policy never improved: on the same held-out tasks, each evaluation scores better by the learned reward, and success is lower than before training."""
+    """The policy never improved: each evaluation has a higher learned reward than the one before, and success is lower than before training."""
     success = curves.values.get("eval/success", [])
     for name in curves.learned:
         scores = curves.values.get(f"eval/{name}", [])

@@ -1,6 +1,6 @@
 """The weights of the evaluation with the highest held-out success.
 
-A policy that follows a learned reward too far succeeds less and less, so that its last weights are its worst (Gao, Schulman & Hilton, 2022, arXiv 2210.10760).
+A policy that follows a learned reward too far succeeds less and less, so its last weights may be its worst (Gao, Schulman & Hilton, 2022, arXiv 2210.10760).
 """
 
 import json
