@@ -58,7 +58,7 @@ NAV_ITEMS = (
         Role.RESEARCHER,
         "policies",
         (
-            *("training:new_rollouts", "training:rollouts"),
+            *("training:new_rollouts", "training:new_runner_rollouts", "training:rollouts"),
             *("gateway:splits", "gateway:split", "gateway:new_split", "gateway:change_split"),
         ),
     ),

@@ -31,6 +31,7 @@ def test_a_stranger_is_led_nowhere():
         ("/runs/new/", "Training"),
         (reverse("annotation:label_all"), "Trajectories"),
         ("/rollouts/new/", "Policies"),  # according to its breadcrumbs
+        ("/rollouts/new/runners/", "Policies"),
         ("/rollouts/01a206e3-f1b5-72cf-a0cc-637e83a9f452/", "Policies"),
     ],
 )
