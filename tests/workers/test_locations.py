@@ -1,5 +1,7 @@
 """Workers check the owner of a model in the database before loading it, whatever a row or a run.json says."""
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ from apps.annotation.models import Annotator, Continuation, Judge
 from apps.jobs import lifecycle
 from apps.policies.models import Policy, Publication
 from apps.policies.publication import PUBLICATIONS
+from apps.training.plan import merged
 from apps.trajectories.models import RolloutBatch
 from contract.configs import TRAINING_CONFIGS
 from contract.configs.fields import fields_of
+from contract.configs.paths import nested
 from tests import factories
 from trainer.failures import ConfigFailure
 from workers.bridge import preflight
@@ -110,6 +114,17 @@ def test_a_stored_config_does_not_say_which_files_are_read(algorithm: str, confi
 def test_every_setting_that_names_a_file_is_checked():
     fields = [field for cls in TRAINING_CONFIGS.values() for field in fields_of(cls)]
     assert {field.path for field in fields if "files are local" in field.internal} == set(FILES)
+
+
+@pytest.mark.parametrize("algorithm", TRAINING_CONFIGS)
+def test_no_internal_setting_of_a_stored_config_reaches_the_trainer(algorithm: str):
+    """Such as the data files of a run that has no dataset version."""
+    for field in fields_of(TRAINING_CONFIGS[algorithm]):
+        if field.internal and field.kind == "text":
+            stored = merged({"data": {"train": "train.jsonl"}}, nested({field.path: "/etc/passwd"}))
+            run = factories.run(algorithm=algorithm, version=None, config=stored)
+            with suppress(ConfigFailure):
+                assert "/etc/passwd" not in json.dumps(training_config(run, files={}).to_json()), field.path
 
 
 def test_stored_rollouts_do_not_say_which_files_are_read():

@@ -54,7 +54,9 @@ def config_from(
             f"tracker: this installation's worker doesn't report to {tracker}.",
             advice="Set TRACKERS in its environment, or launch the run without a tracker.",
         )
+    # Only the worker says which files are learned from: a run without a version has none, whatever its row says.
     fields = {**config, "kind": algorithm, "model": model}
+    fields.pop("data", None)
     if not files:  # learns from its own rollouts
         online = stored_config(fields)
         return (
