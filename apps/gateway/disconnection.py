@@ -21,9 +21,10 @@ async def cancel_on_disconnect(work: Coroutine[Any, Any, T], receive: Receive) -
             return task.result()
         raise ClientDisconnect
     finally:
-        for pending in (task, gone):
-            pending.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
+        gone.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 async def _disconnected(receive: Receive) -> None:

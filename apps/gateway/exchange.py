@@ -44,6 +44,8 @@ MAX_AFTER_END = 100
 """Chunks accepted after the reply has ended, such as the one with the usage; then the stream is closed."""
 SAMPLED_AGAIN = {"x-retrace-sampled-again": "true"}
 """Header of the reply to a retry whose first reply isn't kept unredacted."""
+DIGESTS_SECONDS = 0.02
+"""How long after a request its digests are computed: it has been sent by then, and hardly any reply is that fast."""
 REDACTIONS = Turns(2)
 """Concurrent redactions per workspace: rules and texts can be crafted to take seconds."""
 
@@ -80,7 +82,6 @@ class Exchange:
         self._id = new_id()
         context = ReplyContext(self._id, self._model, int(self.began_at.timestamp()), self._is_blind)
         self._dialect = dialect(body, context)
-        self._digest = cached.graph.sealed(digest_of(body if dialect.is_everywhere else [dialect.name, body]))
         self._agent_headers = headers
         self.headers: dict[str, str] = {}
         """Additional response headers."""
@@ -94,6 +95,7 @@ class Exchange:
             self.headers = SAMPLED_AGAIN
         await self._recorder.admit_call(self.cached)
         await self._recorder.begin(self.cached)
+        asyncio.get_running_loop().call_later(DIGESTS_SECONDS, self._compute_digests)
         try:
             return await cancel_on_disconnect(self._forward(), receive)
         except ClientDisconnect:
@@ -394,6 +396,16 @@ class Exchange:
         )
         call.is_bridged = self._is_bridged and parent.join == Join.TOKENS
         return parent, call
+
+    def _compute_digests(self) -> None:
+        """While the server computes, so that the agent doesn't wait for them at the end."""
+        _ = self._digest, self._message_digests
+
+    @cached_property
+    def _digest(self) -> bytes:
+        """Identifies the request when it's retried."""
+        body = self.body if self._dialect.is_everywhere else [self._dialect.name, self.body]
+        return self.cached.graph.sealed(digest_of(body))
 
     @cached_property
     def _message_digests(self) -> list[bytes]:
