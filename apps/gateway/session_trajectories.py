@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
@@ -135,19 +135,19 @@ def _lengths(answered: Mapping[UUID, Call]) -> dict[UUID, int]:
     """The length of the path to each call, itself included."""
     lengths: dict[UUID, int] = {}
     for call in answered.values():
-        path = [call]
-        while path[-1].pk not in lengths and (parent := path[-1].parent_id) is not None and parent in answered:
-            path.append(answered[parent])
-        before = lengths.get(path[-1].pk, 1) - 1
-        lengths |= {call.pk: before + number for number, call in enumerate(reversed(path), start=1)}
+        path = _back_from(call, answered, known=lengths)
+        before = lengths.get(path[0].pk, 1) - 1
+        lengths |= {call.pk: before + number for number, call in enumerate(path, start=1)}
     return lengths
 
 
-def _back_from(call: Call, answered: Mapping[UUID, Call]) -> list[Call]:
-    path = [call]
-    while (parent := path[-1].parent_id) is not None and parent in answered:
-        path.append(answered[parent])
-    return path[::-1]
+def _back_from(call: Call, answered: Mapping[UUID, Call], *, known: Collection[UUID] = ()) -> list[Call]:
+    """The path to a call, from its root or from a call in `known`. In an imported session, calls may form a circle: it's cut where it closes."""
+    path = {call.pk: call}
+    while call.pk not in known and (parent := call.parent_id) is not None and parent in answered and parent not in path:
+        call = answered[parent]
+        path[parent] = call
+    return list(path.values())[::-1]
 
 
 def trajectory_of(

@@ -136,6 +136,9 @@ def page_of(target: Any) -> str:
             return reverse("datasets:dataset", args=[target.pk])
 
 
+OF_FAILED_VERSIONS: frozenset[type[Model]] = frozenset({VersionPreference, VersionJudgement})
+"""What doesn't rule out a deletion that nothing blocks: then only failed versions refer to the judgments, and those references are deleted first."""
+
 LISTS: dict[str, str] = {
     Removal.Thing.TRAJECTORY: "trajectories:list",
     Removal.Thing.TASK: "trajectories:tasks",
@@ -154,7 +157,7 @@ def outlook(target: Any) -> Outlook:
     counts: dict[type[Model], int] = {}
     if not blocking:
         try:
-            counts = dependents.count(rows, spared=_spared_models(target))
+            counts = dependents.count(rows, spared=_spared_models(target) - OF_FAILED_VERSIONS)
         except dependents.Rests:  # it was added after the blockers were read
             blocking = _blockers_of(target)
             if not blocking:

@@ -149,3 +149,12 @@ def test_token_ids_count_among_what_shorter_paths_take(monkeypatch: pytest.Monke
     session.refresh_from_db()
     assert Path.objects.filter(session=session).count() == 3
     assert session.problem == "Its chat branches too often: 2 of its shorter paths didn't become trajectories."
+
+
+def test_calls_that_form_a_circle_as_in_an_edited_archive_are_read_once() -> None:
+    session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
+    first, second, last = Call.objects.filter(session=session).order_by("id")
+    Call.objects.filter(pk=first.pk).update(parent=second)
+    assert [step.message for step in record_of(session).steps] == [ANSWER, ANSWER, ANSWER]
+    Call.objects.filter(pk=first.pk).update(parent=last)
+    assert record_of(session).steps == []  # no call is the last one

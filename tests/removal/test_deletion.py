@@ -281,6 +281,8 @@ def test_a_queue_of_a_version_that_is_being_frozen_stays(ada: Membership) -> Non
     VersionPreference.objects.create(
         version=version, preference=Preference.objects.get(), task=queue.items.get().task, split="train", row=0
     )
+    for target in (queue, queue.items.get().task):
+        deletion.outlook(target)  # the page before a deletion
     deletion.delete(queue)
     assert not VersionPreference.objects.exists()
     deletion.delete(version)
