@@ -93,13 +93,18 @@ LONGEST = {"stack/test_run.py", "browser/test_loop.py", "workers/test_live_runs.
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark the tests of the running product, and put the longest files first, so that no worker ends up running one alone."""
+    """Mark the tests of the running product, and put the longest files first, so that no worker ends up running one alone.
+
+    The others stay in their order. pytest-django would put those that don't run in a transaction last, but `tests.flush` leaves the database as it was.
+    Many of them wait for something, so at the end the processors would be idle.
+    """
     for item in items:
         if "live_programs" in getattr(item, "fixturenames", ()):
             item.add_marker("stack")
         alone.check(item)
+    collected = {item: number for number, item in enumerate(items)}
     yield
-    items.sort(key=lambda item: "/".join(item.path.parts[-2:]) not in LONGEST)  # after pytest-django's own sorting
+    items.sort(key=lambda item: ("/".join(item.path.parts[-2:]) not in LONGEST, collected[item]))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
