@@ -33,7 +33,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from contract.configs import LocalPolicy, ModelConfig, Sampling
-from trainer.failures import ConfigFailure
 from trainer.interruption import StopRequest
 from trainer.rollouts.chat_replies import (
     MAX_MESSAGE_LENGTH,
@@ -227,7 +226,7 @@ class LocalModels:
             if slot.chats is None:
                 try:
                     slot.chats = await asyncio.to_thread(load, self._folder(model), model, self.stop)
-                except (ConfigFailure, OSError, ValueError) as problem:
+                except Exception as problem:  # the files of an imported model may hold anything
                     message = f"The model can't be loaded: {problem}"[:MAX_MESSAGE_LENGTH]
                     raise Refused(400, message, "model_not_loadable") from None
             return slot.chats
@@ -261,7 +260,7 @@ def _size(folder: Path) -> int:
 
 
 def load(folder: Path, name: str, stop: StopRequest) -> Chats:
-    """Raises ConfigFailure, OSError, ValueError."""
+    """Raises ConfigFailure, OSError, ValueError, and whatever transformers raises for damaged files."""
     from trainer.models.completeness import refuse_incomplete  # imports torch, so only on demand
     from trainer.rollouts.chats import Chats
     from trainer.rollouts.local import load_engine

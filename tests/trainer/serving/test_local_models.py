@@ -13,7 +13,10 @@ import httpx
 import pytest
 import torch
 
+from safetensors.torch import save_file
+
 from tests.trainer.policies import save_policy, small_model
+from trainer.models import completeness
 from trainer.serving import local_models
 from trainer.serving.local_models import LocalModels, bytes_a_token, load
 
@@ -361,14 +364,61 @@ local_models._Server(config, local_models.StopRequest()).run()
         assert server.wait(60) == -signal.SIGALRM
 
 
-@pytest.mark.parametrize(("layers", "described"), [(50, "parameters"), (2000, "2,000 layers")])
-def test_a_model_that_is_larger_than_its_files_is_not_loaded(runs: Path, layers: int, described: str):
+GPT = {
+    "model_type": "gpt_neo",
+    "num_hidden_layers": 2,
+    "attention_types": [[["global"], 2]],
+    "hidden_size": 64,
+    "num_heads": 4,
+    "layer_types": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("larger", "problem"),
+    [
+        (
+            {"num_hidden_layers": 50, "layer_types": ["full_attention"] * 50, "max_window_layers": 50},
+            "parameters, more",
+        ),
+        ({"num_hidden_layers": 2000}, "2,000 num_hidden_layers, more"),
+        ({"num_hidden_layers": 10**9}, "1,000,000,000 num_hidden_layers, more"),  # which its config would list
+        ({"model_type": "bart", "encoder_layers": 1, "decoder_layers": 2000}, "2,000 decoder_layers, more"),
+        ({"model_type": "olmoe", "num_experts": 10**6}, "1,000,000 num_experts, more"),
+        ({"layer_types": ["full_attention"] * 2000}, "2,000 entries of layer_types, more"),
+        ({**GPT, "vocab_size": 8, "max_position_embeddings": 8192}, "values in buffers, more"),  # a mask of each layer
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_a_model_that_is_larger_than_its_files_is_not_loaded(runs: Path, larger: dict[str, Any], problem: str):
     """The rest would be random numbers, in memory that no limit counts."""
     run = trained(runs)
     file = runs / run / "model" / "config.json"
-    config = json.loads(file.read_text())
-    larger = {"num_hidden_layers": layers, "max_window_layers": layers, "layer_types": ["full_attention"] * layers}
-    file.write_text(json.dumps({**config, **larger}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), **larger}))
+    if "buffers" in problem:
+        save_file({"filler": torch.zeros(2 << 20)}, file.with_name("model.safetensors"))
+    assert f"{problem} than its files hold" in refusal(runs, run)
+
+
+def refusal(runs: Path, run: str) -> str:
+    """Why a model can't be loaded."""
     reply = ask(LocalModels(runs, key=KEY), chat(run))
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "model_not_loadable")
-    assert f"{described}, more than its files hold" in reply.json()["error"]["message"]
+    return str(reply.json()["error"]["message"])
+
+
+def test_a_header_that_claims_more_than_its_file_has_does_not_count(runs: Path):
+    """transformers reads only the files that it knows, but all were counted."""
+    run = trained(runs)
+    folder = runs / run / "model"
+    claim = json.dumps({"x": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4]}}).encode()
+    (folder / "extra.safetensors").write_bytes(len(claim).to_bytes(8, "little") + claim)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "intermediate_size": 10**6}))
+    assert "parameters, more than its files hold" in refusal(runs, run)
+
+
+def test_files_besides_the_weights_have_a_limit(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    run = trained(runs)
+    monkeypatch.setattr(completeness, "MAX_OTHER_BYTES", 1000)
+    assert "its files besides the weights are too large" in refusal(runs, run)
