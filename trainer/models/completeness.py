@@ -56,7 +56,7 @@ def parameters_in(file: Path) -> int:
     with file.open("rb") as opened:
         header = json.loads(opened.read(min(int.from_bytes(opened.read(8), "little"), size)))
     try:
-        claimed = sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")
+        claimed: int = sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")
     except (AttributeError, LookupError, TypeError):
         raise ValueError(f"{file.name} isn't a safetensors file") from None
     return min(claimed, size // MIN_BYTES)

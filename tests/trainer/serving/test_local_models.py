@@ -12,7 +12,6 @@ from uuid import uuid4
 import httpx
 import pytest
 import torch
-
 from safetensors.torch import save_file
 
 from tests.trainer.policies import save_policy, small_model
