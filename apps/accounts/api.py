@@ -60,7 +60,7 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
         return Role(invitation.role).name.lower()
 
 
-class NewInvitationSerializer(InvitationSerializer):
+class InvitationWithLinkSerializer(InvitationSerializer):
     """The same with its link, which is only shown once."""
 
     link = serializers.CharField(help_text="An invitation link for one person: whoever opens it first joins.")
@@ -70,7 +70,7 @@ class NewInvitationSerializer(InvitationSerializer):
         read_only_fields = fields
 
 
-class InviteSerializer(RequestSerializer):
+class NewInvitationSerializer(RequestSerializer):
     """An invitation to create."""
 
     email = serializers.EmailField(max_length=254)
@@ -176,11 +176,11 @@ class InvitationsView(ListView):
         operation_id="invitations_create",
         summary="Invite somebody",
         description="Returns a link, which is shown only once and isn't sent by Retrace. Revokes an earlier open invitation for the same address.",
-        request=InviteSerializer,
-        responses={201: NewInvitationSerializer, 400: OpenApiResponse(description="Invalid fields.")},
+        request=NewInvitationSerializer,
+        responses={201: InvitationWithLinkSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
-        form = InviteSerializer(data=request.data)
+        form = NewInvitationSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         email, role = form.validated_data["email"], ROLES[form.validated_data["role"]]
         try:

@@ -43,7 +43,7 @@ class ExperimentSerializer(serializers.ModelSerializer[Experiment]):
         return reverse("experiment", kwargs={"experiment_id": experiment.pk}, request=self.context["request"])
 
 
-class StandingSerializer(ExperimentSerializer):
+class ExperimentFiguresSerializer(ExperimentSerializer):
     """An experiment with its current or final figures. Rates come with 95% intervals that stay valid when checked repeatedly."""
 
     standing = serializers.SerializerMethodField()
@@ -57,7 +57,7 @@ class StandingSerializer(ExperimentSerializer):
         return figures_of(experiment).as_evidence()
 
 
-class StartSerializer(RequestSerializer):
+class NewExperimentSerializer(RequestSerializer):
     """An experiment to start."""
 
     name = serializers.CharField(max_length=200)
@@ -101,7 +101,7 @@ class StartSerializer(RequestSerializer):
         return attrs
 
 
-class PromoteSerializer(RequestSerializer):
+class NewPromotionSerializer(RequestSerializer):
     """The new champion, and the reason."""
 
     policy = serializers.UUIDField(help_text="The policy to promote, one of the two compared.")
@@ -132,11 +132,11 @@ class ExperimentsView(ListView):
         operation_id="experiments_create",
         summary="Start a blind comparison of two policies",
         description="Both attempt the same held-out tasks, drawn by a fresh seed, have attempted them already, or attempt them in sessions of a traffic split (`trajectories`); people then judge the pairs blind.",
-        request=StartSerializer,
+        request=NewExperimentSerializer,
         responses={201: ExperimentSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
-        serializer = StartSerializer(data=request.data)
+        serializer = NewExperimentSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
         form_class, start = STARTS[data.pop("trajectories")]
@@ -176,10 +176,10 @@ class ExperimentView(_OneExperiment):
     @extend_schema(
         operation_id="experiments_read",
         summary="Read an experiment with its current figures",
-        responses=StandingSerializer,
+        responses=ExperimentFiguresSerializer,
     )
     def get(self, request: Request, experiment_id: UUID) -> Response:
-        return Response(StandingSerializer(self.find(experiment_id), context={"request": request}).data)
+        return Response(ExperimentFiguresSerializer(self.find(experiment_id), context={"request": request}).data)
 
 
 class StopView(_OneExperiment):
@@ -189,14 +189,14 @@ class StopView(_OneExperiment):
         operation_id="experiments_stop",
         summary="End an experiment early; its verdict says so",
         request=None,
-        responses={200: StandingSerializer, 409: OpenApiResponse(description="It isn't being labeled.")},
+        responses={200: ExperimentFiguresSerializer, 409: OpenApiResponse(description="It isn't being labeled.")},
     )
     def post(self, request: Request, experiment_id: UUID) -> Response:
         try:
             lifecycle.stop_experiment(experiment=self.find(experiment_id), by=self.member.user)
         except lifecycle.NotRunning as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(StandingSerializer(self.find(experiment_id), context={"request": request}).data)
+        return Response(ExperimentFiguresSerializer(self.find(experiment_id), context={"request": request}).data)
 
 
 class PromoteView(_OneExperiment):
@@ -205,12 +205,12 @@ class PromoteView(_OneExperiment):
     @extend_schema(
         operation_id="experiments_promote",
         summary="Make one of the two policies the champion, on the current evidence",
-        request=PromoteSerializer,
+        request=NewPromotionSerializer,
         responses={200: PromotionSerializer, 409: OpenApiResponse(description="It's already the champion.")},
     )
     def post(self, request: Request, experiment_id: UUID) -> Response:
         experiment = self.find(experiment_id)
-        serializer = PromoteSerializer(data=request.data)
+        serializer = NewPromotionSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = cleaned(PromotionForm(serializer.validated_data, experiment=experiment))
         try:

@@ -15,21 +15,22 @@ from apps.common.api import RequestSerializer
 def request_of(
     form: type[forms.Form],
     name: str,
+    about: str,
     *,
     names: Mapping[str, str] = MappingProxyType({}),
     **more: serializers.Field[Any, Any, Any, Any],
 ) -> type[RequestSerializer]:
     """A serializer with the fields of a form, with their initial values as defaults, and the extra fields `more`.
 
-    `names`: fields with a different name in REST. It only checks types and names; the form, which gets the result, checks the rest.
+    `name` and `about`: the name and the description in the schema.     `names`: fields with a different name in REST. It only checks types and names; the form, which gets the result, checks the rest.
     """
     fields = {names.get(field, field): _field(form_field) for field, form_field in form.base_fields.items()}
-    return type(name, (RequestSerializer,), {"__doc__": form.__doc__, **fields, **more})
+    return type(name, (RequestSerializer,), {"__doc__": about, **fields, **more})
 
 
 def _field(form_field: forms.Field) -> serializers.Field[Any, Any, Any, Any]:
     options: dict[str, Any] = {
-        "help_text": " ".join(str(text) for text in (form_field.label, form_field.help_text) if text)
+        "help_text": ". ".join(str(text) for text in (form_field.label, form_field.help_text) if text)
     }
     match form_field:
         case forms.BooleanField():

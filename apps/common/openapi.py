@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from django.conf import settings
@@ -20,8 +21,16 @@ KEY = OpenApiParameter(
 )
 
 
+ADDRESS = re.compile(r"[A-Z]+(, [A-Z]+)* /")
+"""How the docstring of a view begins if it only says where the view is."""
+
+
 class ApiSchema(AutoSchema):
     """Adds the responses of authentication, access, and throttling to every operation."""
+
+    def get_description(self) -> str:  # type: ignore[override]  # as in drf-spectacular
+        description = super().get_description()
+        return "" if ADDRESS.match(description) else description
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> Any:
         answers = super()._get_response_bodies(direction)
@@ -62,7 +71,7 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         "type": "object",
         "description": "What went wrong, and what to do now.",
         "properties": {
-            "detail": {"type": "string", "description": "In words."},
+            "detail": {"type": "string", "description": "The problem and the remedy, in one or two sentences."},
             "fields": {
                 "type": "object",
                 "description": "What is wrong with each field of the request.",

@@ -20,7 +20,7 @@ from apps.jobs.models import Job, Phase, kind_named, kind_of_job, kinds
 from apps.jobs.queries import Row, find_job, jobs_of
 
 
-class HeadwaySerializer(serializers.Serializer[Any]):
+class ProgressSerializer(serializers.Serializer[Any]):
     """A job's progress; a total of 0 means unknown."""
 
     done = serializers.IntegerField()
@@ -41,7 +41,7 @@ class JobSerializer(serializers.Serializer[Row]):
     attempt = serializers.IntegerField(source="job.attempt")
     losses = serializers.IntegerField(source="job.losses", help_text="Attempts lost in a row without progress.")
     loss = serializers.CharField(source="job.loss", help_text="Why the last attempt was lost.")
-    headway = HeadwaySerializer(source="job.headway", allow_null=True)
+    headway = ProgressSerializer(source="job.headway", allow_null=True)
     error = serializers.CharField(source="job.error", help_text="Why the job failed, and what to do.")
     page = serializers.CharField(source="url", help_text="The path of its page.")
     queued_at = serializers.DateTimeField(source="job.queued_at", help_text="When the job was last queued.")

@@ -50,7 +50,7 @@ class RedactionSampleSerializer(RequestSerializer):
     pattern = serializers.CharField(max_length=MAX_PATTERN_LENGTH, required=False, default="", trim_whitespace=False)
 
 
-class RedactionTriedSerializer(serializers.Serializer[None]):
+class RedactedSampleSerializer(serializers.Serializer[None]):
     """The redacted sample."""
 
     text = serializers.CharField()
@@ -99,7 +99,7 @@ class TestView(MemberView):
         operation_id="redaction_rules_test",
         summary="Apply the rules, or only a pattern, to a sample, which isn't stored",
         request=RedactionSampleSerializer,
-        responses={200: RedactionTriedSerializer, 400: OpenApiResponse(description="Invalid fields.")},
+        responses={200: RedactedSampleSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = RedactionSampleSerializer(data=request.data)

@@ -20,7 +20,7 @@ from apps.removal.forms import MAX_DAYS, RuleForm
 from apps.removal.models import Removal, RetentionRule
 
 
-class TargetSerializer(RequestSerializer):
+class DeletionTargetSerializer(RequestSerializer):
     """The thing to delete."""
 
     thing = serializers.ChoiceField([(name, Removal.Thing(name).label) for name in deletion.MODELS])
@@ -34,7 +34,7 @@ class BlockerSerializer(serializers.Serializer[Any]):
     page = serializers.CharField(source="url", help_text="The path of its page.")
 
 
-class OutlookSerializer(serializers.Serializer[Any]):
+class DeletionPreviewSerializer(serializers.Serializer[Any]):
     """What a deletion would remove, and what prevents it."""
 
     title = serializers.CharField()
@@ -43,7 +43,7 @@ class OutlookSerializer(serializers.Serializer[Any]):
     has_more = serializers.BooleanField(help_text="Whether there are more than these ten.")
 
 
-class RemovalSerializer(serializers.ModelSerializer[Removal]):
+class DeletionSerializer(serializers.ModelSerializer[Removal]):
     """A deletion: its progress, and what was removed."""
 
     thing = serializers.CharField(read_only=True, help_text="`expired`: trajectories expired by a retention rule.")
@@ -61,7 +61,7 @@ class _TargetView(MemberView):
 
     def target(self, request: Request) -> tuple[str, Any]:
         """The kind of thing, and the thing itself. Raises ValidationError, Http404."""
-        serializer = TargetSerializer(data=request.data)
+        serializer = DeletionTargetSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         thing, pk = serializer.validated_data["thing"], serializer.validated_data["target"]
         target = deletion.target_of(thing, pk, self.member.workspace)
@@ -74,18 +74,18 @@ class RemovalsView(_TargetView, ListView):
     """GET, POST /api/v1/deletions"""
 
     @extend_schema(
-        operation_id="deletions_list", summary="List deletions, newest first", responses=RemovalSerializer(many=True)
+        operation_id="deletions_list", summary="List deletions, newest first", responses=DeletionSerializer(many=True)
     )
     def get(self, request: Request) -> Response:
-        return self.page_of(Removal.objects.visible_to(self.member), RemovalSerializer)
+        return self.page_of(Removal.objects.visible_to(self.member), DeletionSerializer)
 
     @extend_schema(
         operation_id="deletions_create",
         summary="Delete a trajectory, a task, a queue, a dataset, or a failed version, with everything that belongs to it",
         description="A worker carries it out, completely or not at all. Nothing is deleted that something else depends on, above all frozen versions.",
-        request=TargetSerializer,
+        request=DeletionTargetSerializer,
         responses={
-            202: RemovalSerializer,
+            202: DeletionSerializer,
             400: OpenApiResponse(description="Invalid fields."),
             409: OpenApiResponse(description="Something depends on it; the first ten are listed."),
         },
@@ -97,7 +97,7 @@ class RemovalsView(_TargetView, ListView):
         except deletion.StillNeeded as refusal:
             raise Conflict(str(refusal)) from None
         removal.refresh_from_db()
-        return Response(RemovalSerializer(removal).data, status=status.HTTP_202_ACCEPTED)
+        return Response(DeletionSerializer(removal).data, status=status.HTTP_202_ACCEPTED)
 
 
 class PreviewView(_TargetView):
@@ -106,12 +106,12 @@ class PreviewView(_TargetView):
     @extend_schema(
         operation_id="deletions_preview",
         summary="Preview what a deletion would remove, or what prevents it",
-        request=TargetSerializer,
-        responses={200: OutlookSerializer, 400: OpenApiResponse(description="Invalid fields.")},
+        request=DeletionTargetSerializer,
+        responses={200: DeletionPreviewSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         _, target = self.target(request)
-        return Response(OutlookSerializer(deletion.outlook(target)).data)
+        return Response(DeletionPreviewSerializer(deletion.outlook(target)).data)
 
 
 class RemovalView(MemberView):
@@ -119,10 +119,10 @@ class RemovalView(MemberView):
 
     needs = Role.RESEARCHER
 
-    @extend_schema(operation_id="deletions_read", summary="Read the state of a deletion", responses=RemovalSerializer)
+    @extend_schema(operation_id="deletions_read", summary="Read the state of a deletion", responses=DeletionSerializer)
     def get(self, request: Request, removal_id: UUID) -> Response:
         removal = get_object_or_404(Removal.objects.visible_to(self.member), pk=removal_id)
-        return Response(RemovalSerializer(removal).data)
+        return Response(DeletionSerializer(removal).data)
 
 
 class RetentionRuleSerializer(serializers.ModelSerializer[RetentionRule]):

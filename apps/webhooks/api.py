@@ -46,7 +46,7 @@ class WebhookSerializer(serializers.ModelSerializer[Destination]):
         read_only_fields = fields
 
 
-class NewWebhookSerializer(WebhookSerializer):
+class WebhookWithSecretSerializer(WebhookSerializer):
     """A webhook with its signing secret, which is shown only once."""
 
     secret = serializers.CharField(help_text="The signing secret, `whsec_…`; empty if messages aren't signed.")
@@ -56,7 +56,7 @@ class NewWebhookSerializer(WebhookSerializer):
         read_only_fields = fields
 
 
-class RegisterWebhookSerializer(RequestSerializer):
+class NewWebhookSerializer(RequestSerializer):
     """A destination, and the events to send there."""
 
     kind = serializers.ChoiceField(choices=Destination.Kind.choices, default=Destination.Kind.WEBHOOK)
@@ -67,7 +67,7 @@ class RegisterWebhookSerializer(RequestSerializer):
     )
 
 
-class WebhookChangeSerializer(RequestSerializer):
+class ChangeWebhookSerializer(RequestSerializer):
     """The changes; omitted fields stay the same."""
 
     name = serializers.CharField(max_length=100, required=False)
@@ -115,11 +115,11 @@ class WebhooksView(ListView):
         operation_id="webhooks_create",
         summary="Send events to a server, an e-mail address, or Slack",
         description="Messages to servers are signed according to Standard Webhooks. The signing secret is shown only once.",
-        request=RegisterWebhookSerializer,
-        responses={201: NewWebhookSerializer, 400: OpenApiResponse(description="Invalid fields.")},
+        request=NewWebhookSerializer,
+        responses={201: WebhookWithSecretSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
-        form = RegisterWebhookSerializer(data=request.data)
+        form = NewWebhookSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         try:
             created = destinations.create_destination(
@@ -154,11 +154,11 @@ class ChangeWebhookView(_OneWebhookView):
     @extend_schema(
         operation_id="webhooks_change",
         summary="Change a webhook's name or events, or turn it on or off",
-        request=WebhookChangeSerializer,
+        request=ChangeWebhookSerializer,
         responses={200: WebhookSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
-        destination, form = self.find(webhook_id), WebhookChangeSerializer(data=request.data)
+        destination, form = self.find(webhook_id), ChangeWebhookSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         destinations.change_destination(destination=destination, by=self.member.user, **form.validated_data)
         destination.refresh_from_db()
@@ -175,7 +175,7 @@ class RotateWebhookView(_OneWebhookView):
         operation_id="webhooks_rotate",
         summary="Create a new signing secret; the previous one also signs for a day",
         request=None,
-        responses={200: NewWebhookSerializer, 409: OpenApiResponse(description="Its messages aren't signed.")},
+        responses={200: WebhookWithSecretSerializer, 409: OpenApiResponse(description="Its messages aren't signed.")},
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
         destination = self.find(webhook_id)

@@ -28,9 +28,9 @@ Tools = Annotated[
     Field(description="The tools that were offered, as one JSON string."),
     WithJsonSchema({"type": "string"}),
 ]
-RowId = Annotated[str, Field(description="Of the row.")]
-TaskKey = Annotated[str, Field(description="What the agent was asked to do.")]
-EnvironmentName = Annotated[str, Field(description="Where.")]
+RowId = Annotated[str, Field(description="Id of the row.")]
+TaskKey = Annotated[str, Field(description="Key of the task.")]
+EnvironmentName = Annotated[str, Field(description="Name of the environment.")]
 TrajectoryId = Annotated[str, Field(description="Id of the trajectory, empty if there is none.")]
 PolicyName = Annotated[str, Field(description="Name of its policy, empty if unknown.")]
 Annotators = Annotated[

@@ -79,7 +79,7 @@ class UnpairedRow:
     prompt: Messages
     """The messages before the first turn."""
     completion: Messages
-    """The rest."""
+    """The messages from the first turn on."""
     label: bool
     """true where more judgments accept it than not."""
     tools: Tools = field(default_factory=list)

@@ -48,6 +48,11 @@ def test_every_operation_says_what_it_does(schema: dict[str, Any]) -> None:
         assert operation.get("summary") or operation.get("description"), name
 
 
+def test_no_description_only_repeats_the_address(schema: dict[str, Any]) -> None:
+    for name, operation in operations(schema):
+        assert "/api/v1/" not in operation.get("description", ""), name
+
+
 def test_rows_can_be_had_as_json_lines_and_as_parquet(schema: dict[str, Any]) -> None:
     rows = schema["paths"]["/api/v1/datasets/{dataset_id}/versions/{number}/rows"]["get"]
     assert set(rows["responses"]["200"]["content"]) == {"application/jsonl", "application/vnd.apache.parquet"}

@@ -36,7 +36,7 @@ class BulkActSerializer(serializers.ModelSerializer[BulkAct]):
         read_only_fields = fields
 
 
-class LabelAllSerializer(RequestSerializer):
+class NewBulkLabelSerializer(RequestSerializer):
     """One label for many trajectories: those listed in `trajectories` or, without any, all that match `filter`."""
 
     trajectories = serializers.ListField(
@@ -59,7 +59,7 @@ class LabelAllSerializer(RequestSerializer):
     )
 
 
-class AssignSerializer(RequestSerializer):
+class ItemAssignmentSerializer(RequestSerializer):
     """Items of a queue, and the people they're assigned to."""
 
     items = serializers.ListField(child=serializers.IntegerField(min_value=1), min_length=1, max_length=MAX_ITEMS)
@@ -94,7 +94,7 @@ class BulkLabelsView(MemberView):
     @extend_schema(
         operation_id="bulk_labels_create",
         summary="Give many trajectories one label",
-        request=LabelAllSerializer,
+        request=NewBulkLabelSerializer,
         responses={
             201: BulkActSerializer,
             400: OpenApiResponse(description="Invalid fields."),
@@ -102,7 +102,7 @@ class BulkLabelsView(MemberView):
         },
     )
     def post(self, request: Request) -> Response:
-        serializer = LabelAllSerializer(data=request.data)
+        serializer = NewBulkLabelSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data: dict[str, Any] = serializer.validated_data
         try:
@@ -128,7 +128,7 @@ class AssignView(OfQueue):
     @extend_schema(
         operation_id="queue_assign",
         summary="Assign items to named people, or to everybody again",
-        request=AssignSerializer,
+        request=ItemAssignmentSerializer,
         responses={
             201: BulkActSerializer,
             400: OpenApiResponse(description="Invalid fields."),
@@ -137,7 +137,7 @@ class AssignView(OfQueue):
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue = self.queue(queue_id)
-        serializer = AssignSerializer(data=request.data)
+        serializer = ItemAssignmentSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         people = [self._person(address) for address in dict.fromkeys(serializer.validated_data["people"])]
         try:

@@ -31,7 +31,7 @@ class CommentSerializer(serializers.ModelSerializer[Comment]):
         read_only_fields = fields
 
 
-class SaySerializer(RequestSerializer):
+class NewCommentSerializer(RequestSerializer):
     """A new comment. `@` before the name or email address of a member mentions them."""
 
     text = serializers.CharField(max_length=actions.MAX_LENGTH)
@@ -65,12 +65,12 @@ class CommentsView(ListView):
     @extend_schema(
         operation_id="trajectory_comments_create",
         summary="Comment on a trajectory",
-        request=SaySerializer,
+        request=NewCommentSerializer,
         responses={201: CommentSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, trajectory_id: UUID) -> Response:
         trajectory = self._trajectory(trajectory_id)
-        serializer = SaySerializer(data=request.data)
+        serializer = NewCommentSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         try:
             comment = actions.comment_on(trajectory=trajectory, by=self.member, text=serializer.validated_data["text"])

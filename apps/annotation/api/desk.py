@@ -41,6 +41,7 @@ ANSWERS = {
     name: request_of(
         kind.form,
         f"{name.title()}Judgment",
+        kind.form.__doc__ or "",
         answers=serializers.DictField(
             child=AnswerValue(),
             default=dict,
@@ -59,7 +60,7 @@ class BlindStepSerializer(serializers.Serializer[Any]):
     message = serializers.DictField()
 
 
-class BlindRunSerializer(serializers.Serializer[Any]):
+class BlindTrajectorySerializer(serializers.Serializer[Any]):
     """A trajectory without anything that reveals which policy generated it or how it ended."""
 
     side = serializers.CharField(help_text="`left` or `right` for a pair; `run` for a single trajectory.")
@@ -67,7 +68,7 @@ class BlindRunSerializer(serializers.Serializer[Any]):
     closing = serializers.ListField(child=serializers.DictField(), help_text="Messages after the last step.")
 
 
-class HeldSerializer(serializers.Serializer[Any]):
+class DeskItemSerializer(serializers.Serializer[Any]):
     """An item on the annotator's desk."""
 
     id = serializers.UUIDField(help_text="Id of the assignment, used to judge or skip it.")
@@ -79,10 +80,10 @@ class HeldSerializer(serializers.Serializer[Any]):
     instruction = serializers.CharField()
     guidelines = serializers.CharField()
     guideline_version = serializers.IntegerField()
-    runs = BlindRunSerializer(many=True)
+    runs = BlindTrajectorySerializer(many=True)
 
 
-class JudgedSerializer(serializers.Serializer[Any]):
+class StoredJudgmentSerializer(serializers.Serializer[Any]):
     """A stored judgment."""
 
     assignment = serializers.UUIDField()
@@ -101,7 +102,7 @@ class NextView(MemberView):
         summary="Take the next item of a queue, or get the current one again",
         request=None,
         responses={
-            200: HeldSerializer,
+            200: DeskItemSerializer,
             204: OpenApiResponse(description="Nothing is left for this person."),
             409: OpenApiResponse(description="The queue assigns no items now."),
         },
@@ -128,7 +129,7 @@ class JudgmentView(MemberView):
         summary="Judge an item on one's own desk",
         description="The fields depend on the queue's kind. Repeating the same judgment returns the first response.",
         request=PolymorphicProxySerializer("Judgment", list(ANSWERS.values()), resource_type_field_name=None),
-        responses={201: JudgedSerializer, 409: OpenApiResponse(description="It's no longer on this desk.")},
+        responses={201: StoredJudgmentSerializer, 409: OpenApiResponse(description="It's no longer on this desk.")},
     )
     def post(self, request: Request, assignment_id: UUID) -> Response:
         assignments = Assignment.objects.of(self.member).select_related("queue")
@@ -148,7 +149,7 @@ class JudgmentView(MemberView):
             "assignment": assignment.pk,
             "feedback": feedback_text(training_feedback) if training_feedback else "",
         }
-        return Response(JudgedSerializer(answer).data, status=status.HTTP_201_CREATED)
+        return Response(StoredJudgmentSerializer(answer).data, status=status.HTTP_201_CREATED)
 
 
 class ReasonSerializer(RequestSerializer):
@@ -157,7 +158,7 @@ class ReasonSerializer(RequestSerializer):
     reason = serializers.CharField(max_length=300, default="", allow_blank=True)
 
 
-class SkippedSerializer(serializers.Serializer[Any]):
+class SkippedItemSerializer(serializers.Serializer[Any]):
     """An item that was passed on to others."""
 
     assignment = serializers.UUIDField()
@@ -171,7 +172,7 @@ class SkipView(MemberView):
         summary="Leave an item on one's own desk to others",
         request=ReasonSerializer,
         responses={
-            200: SkippedSerializer,
+            200: SkippedItemSerializer,
             409: OpenApiResponse(description="It was judged or undone."),
         },
     )
@@ -183,7 +184,7 @@ class SkipView(MemberView):
             actions.skip(assignment=assignment, reason=serializer.validated_data["reason"])
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(SkippedSerializer({"assignment": assignment.pk}).data)
+        return Response(SkippedItemSerializer({"assignment": assignment.pk}).data)
 
 
 class UndoView(MemberView):
@@ -193,7 +194,7 @@ class UndoView(MemberView):
         operation_id="queue_undo",
         summary="Undo one's latest judgment or skip in a queue; returns the item, which is current again",
         request=None,
-        responses={200: HeldSerializer, 409: OpenApiResponse(description="There's nothing to undo.")},
+        responses={200: DeskItemSerializer, 409: OpenApiResponse(description="There's nothing to undo.")},
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue = get_object_or_404(Queue.objects.visible_to(self.member).for_desk(), pk=queue_id)

@@ -26,7 +26,7 @@ class GuidelineSerializer(serializers.ModelSerializer[Guideline]):
         read_only_fields = fields
 
 
-class ReviseGuidelinesSerializer(RequestSerializer):
+class NewGuidelineSerializer(RequestSerializer):
     """The next version of the guidelines."""
 
     text = serializers.CharField(max_length=100_000, trim_whitespace=False, help_text="The guidelines, in Markdown.")
@@ -49,11 +49,11 @@ class GuidelinesView(ListView, OfQueue):
     @extend_schema(
         operation_id="queue_guidelines_create",
         summary="Add a version of the guidelines; the same text adds none",
-        request=ReviseGuidelinesSerializer,
+        request=NewGuidelineSerializer,
         responses={201: GuidelineSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
-        queue, serializer = self.queue(queue_id), ReviseGuidelinesSerializer(data=request.data)
+        queue, serializer = self.queue(queue_id), NewGuidelineSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         guideline = queue_lifecycle.revise_guidelines(
             queue=queue, text=serializer.validated_data["text"], by=self.member.user

@@ -25,31 +25,31 @@ from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.trajectories.models import ImportBatch
 
 
-class SaidValueSerializer(serializers.Serializer[Any]):
+class ColumnValueSerializer(serializers.Serializer[Any]):
     """A value, and how often it occurs in the first trajectories."""
 
     value = serializers.JSONField(help_text="Text, a number or a boolean.")
     times = serializers.IntegerField()
 
 
-class SaidColumnSerializer(serializers.Serializer[Any]):
+class ValueColumnSerializer(serializers.Serializer[Any]):
     """Columns that share the same small set of values."""
 
     names = serializers.ListField(child=serializers.CharField())
-    values = SaidValueSerializer(many=True)
+    values = ColumnValueSerializer(many=True)
 
 
-class SurveySerializer(serializers.Serializer[Any]):
+class ExtraColumnsSerializer(serializers.Serializer[Any]):
     """The extra columns found in the first trajectories of an import."""
 
     runs = serializers.IntegerField(help_text="Number of trajectories examined, from the first on.")
     sides = serializers.ListField(
         child=serializers.CharField(), allow_null=True, help_text="What each pair's sides are called; null: no pairs."
     )
-    verdicts = SaidColumnSerializer(
+    verdicts = ValueColumnSerializer(
         many=True, help_text="Columns that may hold verdicts on pairs or, without pairs, on trajectories."
     )
-    labels = SaidColumnSerializer(many=True, help_text="Columns that label steps.")
+    labels = ValueColumnSerializer(many=True, help_text="Columns that label steps.")
     indexes = serializers.ListField(
         child=serializers.CharField(), help_text="Columns of whole numbers, which may be step indexes."
     )
@@ -82,7 +82,7 @@ class ColumnSerializer(RequestSerializer):
     )
 
 
-class AdoptSerializer(RequestSerializer):
+class NewImportedJudgmentsSerializer(RequestSerializer):
     """The meanings of a file's columns."""
 
     name = serializers.CharField(max_length=200, help_text="The name of the queue.")
@@ -121,18 +121,18 @@ class ImportJudgmentsView(MemberView):
     @extend_schema(
         operation_id="import_judgements_read",
         summary="List the columns of an import that may hold judgments of trajectories, pairs, or steps",
-        responses={200: SurveySerializer, 409: OpenApiResponse(description="The import is not finished.")},
+        responses={200: ExtraColumnsSerializer, 409: OpenApiResponse(description="The import is not finished.")},
     )
     def get(self, request: Request, batch_id: UUID) -> Response:
         summary = survey(self.member.workspace, self._selection(self._batch(batch_id)))
         shown = {"verdicts": _columns_data(summary.verdicts), "labels": _columns_data(summary.labels)}
-        return Response(SurveySerializer({**vars(summary), **shown}).data)
+        return Response(ExtraColumnsSerializer({**vars(summary), **shown}).data)
 
     @extend_schema(
         operation_id="import_judgements_create",
         summary="Create judgments from the columns of an import, given the meanings of their values",
         description="A worker fills a closed queue; judgments count like those made here, by annotators shown as imported.",
-        request=AdoptSerializer,
+        request=NewImportedJudgmentsSerializer,
         responses={
             201: QueueSerializer,
             400: OpenApiResponse(description="Invalid fields."),
@@ -141,7 +141,7 @@ class ImportJudgmentsView(MemberView):
     )
     def post(self, request: Request, batch_id: UUID) -> Response:
         batch = self._batch(batch_id)
-        serializer = AdoptSerializer(data=request.data)
+        serializer = NewImportedJudgmentsSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         fields = serializer.validated_data
         meanings = Meanings(fields["kind"], tuple(map(_column, fields["columns"])), fields["who"])

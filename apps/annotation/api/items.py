@@ -69,7 +69,7 @@ class ItemsView(OfQueue):
         return pages.get_paginated_response(ItemSerializer(items, many=True, context=context).data)
 
 
-class MakeKnownSerializer(RequestSerializer):
+class KnownAnswerSerializer(RequestSerializer):
     """An item's purpose and, except for ordinary work, its known answer."""
 
     purpose = serializers.ChoiceField(["gold", "training", "work"], help_text="`training`: shown to newcomers first.")
@@ -92,7 +92,7 @@ class KnownView(OfQueue):
     @extend_schema(
         operation_id="queue_items_make_known",
         summary="Give an item that nobody has seen a known answer, or remove it",
-        request=MakeKnownSerializer,
+        request=KnownAnswerSerializer,
         responses={
             200: ItemSerializer,
             400: OpenApiResponse(description="Invalid fields."),
@@ -102,7 +102,7 @@ class KnownView(OfQueue):
     def post(self, request: Request, queue_id: UUID, item_id: int) -> Response:
         queue = self.queue(queue_id)
         item = get_object_or_404(Item.objects.select_related("task", "a"), queue=queue, pk=item_id)
-        serializer = MakeKnownSerializer(data=request.data)
+        serializer = KnownAnswerSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         fields = serializer.validated_data
         form = KnownForm({**fields, "answer_given": fields["answer"]}, queue=queue)
@@ -126,7 +126,7 @@ class KnownView(OfQueue):
         return Response(ItemSerializer(item, context=context).data)
 
 
-GoldSerializer = request_of(DrawGoldForm, "DrawGold")
+GoldSerializer = request_of(DrawGoldForm, "NewGold", "How many items become gold.")
 
 
 class GoldView(OfQueue):

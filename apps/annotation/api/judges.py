@@ -23,7 +23,7 @@ from apps.common.api import Conflict, RequestSerializer, cleaned
 from apps.common.pages import ApiCursorPagination
 
 
-class ShareSerializer(serializers.Serializer[Any]):
+class ProportionSerializer(serializers.Serializer[Any]):
     """`count` of `of`, with its 95% interval; null if `of` is 0."""
 
     count = serializers.IntegerField()
@@ -63,16 +63,16 @@ class JudgeSerializer(serializers.Serializer[Any]):
         source="judge.most_cost", allow_null=True, help_text="The judge pauses at this cost."
     )
     prompt = PromptSerializer(allow_null=True)
-    with_people = ShareSerializer(help_text="Pairs with a majority of people on which it prefers the same side.")
-    right_on_gold = ShareSerializer()
-    steady = ShareSerializer(
+    with_people = ProportionSerializer(help_text="Pairs with a majority of people on which it prefers the same side.")
+    right_on_gold = ProportionSerializer()
+    steady = ProportionSerializer(
         help_text="Pairs asked in both orders on which it prefers the same trajectory. Chance level is ½."
     )
-    left = ShareSerializer(help_text="The share of chosen sides that were shown on the left.")
+    left = ProportionSerializer(help_text="The share of chosen sides that were shown on the left.")
     created_at = serializers.DateTimeField(source="judge.created_at")
 
 
-class SendSerializer(RequestSerializer):
+class NewJudgeSerializer(RequestSerializer):
     """A model to add. A reward model needs no prompt and no prices."""
 
     policy = serializers.UUIDField(help_text="A served model or a reward model.")
@@ -121,7 +121,7 @@ class JudgesView(_JudgesQueueView):
         operation_id="queue_judges_create",
         summary="Add a served model or a reward model as an annotator of a queue of pairs",
         description="`prelabel` judges in addition to people, without taking up slots; `join` takes slots like a person. A worker starts at once.",
-        request=SendSerializer,
+        request=NewJudgeSerializer,
         responses={
             201: JudgeSerializer,
             400: OpenApiResponse(description="Invalid fields."),
@@ -130,7 +130,7 @@ class JudgesView(_JudgesQueueView):
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue = self.queue(queue_id)
-        serializer = SendSerializer(data=request.data)
+        serializer = NewJudgeSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         settings = cleaned(JudgeForm(serializer.validated_data, workspace=self.member.workspace))
         try:

@@ -62,6 +62,7 @@ def refuse_unknown_filters(query: str) -> None:
 NewQueueSerializer = request_of(
     QueueForm,
     "NewQueue",
+    "A queue to create. Fields that don't apply to its kind are ignored.",
     names={"judged": "kind"},
     questions=QuestionsValue(
         default=None,

@@ -57,7 +57,7 @@ class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
         read_only_fields = fields
 
 
-class DecideSerializer(RequestSerializer):
+class NewAdjudicationSerializer(RequestSerializer):
     """A decision: `strength` or `both_bad` for a pair, `upheld` for a single trajectory."""
 
     item = serializers.IntegerField(help_text="An item of this queue, disputed or not.")
@@ -129,7 +129,7 @@ class AdjudicationsView(ListView, ReviewView):
         operation_id="queue_adjudications_create",
         summary="Decide an item",
         description="Replaces the item's previous decision. It doesn't count as blind, since tokens can read the judgments.",
-        request=DecideSerializer,
+        request=NewAdjudicationSerializer,
         responses={
             201: AdjudicationSerializer,
             400: OpenApiResponse(description="Invalid fields."),
@@ -138,7 +138,7 @@ class AdjudicationsView(ListView, ReviewView):
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue = self.queue(queue_id)
-        serializer = DecideSerializer(data=request.data, context={"queue": queue})
+        serializer = NewAdjudicationSerializer(data=request.data, context={"queue": queue})
         serializer.is_valid(raise_exception=True)
         try:
             adjudication = adjudicate(by=self.member.user, blind=False, **serializer.validated_data)

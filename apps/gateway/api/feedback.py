@@ -182,7 +182,7 @@ class FeedbackKeySerializer(serializers.ModelSerializer[FeedbackKey]):
         read_only_fields = fields
 
 
-class NewFeedbackKeySerializer(FeedbackKeySerializer):
+class FeedbackKeyWithSecretSerializer(FeedbackKeySerializer):
     """A new feedback key, including the key itself, which is shown only once."""
 
     key = serializers.CharField()
@@ -192,7 +192,7 @@ class NewFeedbackKeySerializer(FeedbackKeySerializer):
         read_only_fields = fields
 
 
-class NameFeedbackKeySerializer(RequestSerializer):
+class NewFeedbackKeySerializer(RequestSerializer):
     """A name for where the key is used."""
 
     name = serializers.CharField(max_length=100)
@@ -216,11 +216,11 @@ class FeedbackKeysView(ListView):
     @extend_schema(
         operation_id="feedback_keys_create",
         summary="Create a feedback key, which is safe to embed in web pages",
-        request=NameFeedbackKeySerializer,
-        responses={201: NewFeedbackKeySerializer, 400: OpenApiResponse(description="Invalid fields.")},
+        request=NewFeedbackKeySerializer,
+        responses={201: FeedbackKeyWithSecretSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
-        form = NameFeedbackKeySerializer(data=request.data)
+        form = NewFeedbackKeySerializer(data=request.data)
         form.is_valid(raise_exception=True)
         try:
             created = feedback.create_key(member=self.member, name=form.validated_data["name"])

@@ -43,7 +43,7 @@ class TaskSerializer(RequestSerializer):
         return attrs
 
 
-class OpenSerializer(RequestSerializer):
+class NewSessionSerializer(RequestSerializer):
     """A session to open."""
 
     policy = serializers.CharField(
@@ -114,7 +114,7 @@ class EventSerializer(RequestSerializer):
         return attrs
 
 
-class FinishSerializer(RequestSerializer):
+class SessionOutcomeSerializer(RequestSerializer):
     """The outcome of a session."""
 
     success = serializers.BooleanField(required=False, allow_null=True, default=None)
@@ -136,7 +136,7 @@ class FinishSerializer(RequestSerializer):
         return _small("metadata", value)
 
 
-class AbandonSerializer(RequestSerializer):
+class SessionAbandonmentSerializer(RequestSerializer):
     """Why the outcome of a session is unknown."""
 
     problem = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
@@ -211,7 +211,7 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
         return reverse("session", kwargs={"session_id": session.pk}, request=self.context["request"])
 
 
-class OpenedSerializer(SessionSerializer):
+class SessionWithKeySerializer(SessionSerializer):
     """A session with its key, which is shown only once."""
 
     base_url = serializers.SerializerMethodField()

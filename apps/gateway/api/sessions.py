@@ -22,13 +22,13 @@ from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.common.text_encoding import is_storable
 from apps.gateway import sessions
 from apps.gateway.api.serializers import (
-    AbandonSerializer,
     EventSerializer,
-    FinishSerializer,
-    OpenedSerializer,
-    OpenSerializer,
+    NewSessionSerializer,
+    SessionAbandonmentSerializer,
     SessionEventSerializer,
+    SessionOutcomeSerializer,
     SessionSerializer,
+    SessionWithKeySerializer,
     TaskSerializer,
     TraceSerializer,
     hides_cost,
@@ -54,11 +54,11 @@ class SessionsView(ListView):
         operation_id="sessions_create",
         summary="Open a session for an agent",
         description="The agent sends its chats to `base_url` with `api_key`, as it would to OpenAI. The key is shown once.",
-        request=OpenSerializer,
-        responses={201: OpenedSerializer, 400: OpenApiResponse(description="Invalid fields.")},
+        request=NewSessionSerializer,
+        responses={201: SessionWithKeySerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
-        form = OpenSerializer(data=request.data)
+        form = NewSessionSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         data = form.validated_data
         task = self._task(data.pop("task", None))
@@ -68,7 +68,7 @@ class SessionsView(ListView):
         except sessions.SessionRefused as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
         context = {"request": request, "key": opened.key}
-        answer = OpenedSerializer(opened.session, context=context).data
+        answer = SessionWithKeySerializer(opened.session, context=context).data
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
 
     @extend_schema(
@@ -202,11 +202,11 @@ class FinishView(_OneSession):
     @extend_schema(
         operation_id="sessions_finish",
         summary="End a session with its outcome; its calls become a trajectory",
-        request=FinishSerializer,
+        request=SessionOutcomeSerializer,
         responses={200: SessionSerializer, 409: OpenApiResponse(description="It has ended with another outcome.")},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        return self.changed(session_id, sessions.finish_session, FinishSerializer)
+        return self.changed(session_id, sessions.finish_session, SessionOutcomeSerializer)
 
 
 class RenewView(_OneSession):
@@ -228,11 +228,11 @@ class AbandonView(_OneSession):
     @extend_schema(
         operation_id="sessions_abandon",
         summary="End a session without an outcome; a leased episode is given out again",
-        request=AbandonSerializer,
+        request=SessionAbandonmentSerializer,
         responses={200: SessionSerializer, 409: OpenApiResponse(description="It is finished.")},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        return self.changed(session_id, sessions.abandon_session, AbandonSerializer)
+        return self.changed(session_id, sessions.abandon_session, SessionAbandonmentSerializer)
 
 
 class TraceView(_OneSession):

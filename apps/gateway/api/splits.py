@@ -76,7 +76,7 @@ class NewSplitSerializer(ChangeSplitSerializer):
     )
 
 
-class SwitchSerializer(RequestSerializer):
+class SplitSwitchSerializer(RequestSerializer):
     """Whether the split is on."""
 
     is_on = serializers.BooleanField(help_text="If off, the champion answers every new session.")
@@ -121,7 +121,7 @@ class SplitSerializer(serializers.ModelSerializer[TrafficSplit]):
         ]
 
 
-class SplitStandingSerializer(SplitSerializer):
+class SplitFiguresSerializer(SplitSerializer):
     """A split with the figures of its newest sessions."""
 
     champion = serializers.SerializerMethodField()
@@ -172,7 +172,7 @@ class _Splits(MemberView):
 
     def answer(self, split_id: UUID, **more: Any) -> Response:
         context = {"request": self.request}
-        return Response(SplitStandingSerializer(self.find(split_id), context=context).data, **more)
+        return Response(SplitFiguresSerializer(self.find(split_id), context=context).data, **more)
 
     def plans(self, data: dict[str, Any]) -> list[ArmPlan]:
         """The arms in a request. Raises ValidationError."""
@@ -207,7 +207,7 @@ class SplitsView(_Splits, ListView):
         operation_id="traffic_splits_create",
         summary="Create a traffic split: a model name that is routed to several policies",
         request=NewSplitSerializer,
-        responses={201: SplitStandingSerializer, 400: OpenApiResponse(description="Invalid fields.")},
+        responses={201: SplitFiguresSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
         form = NewSplitSerializer(data=request.data)
@@ -246,7 +246,7 @@ class SplitView(_Splits):
     @extend_schema(
         operation_id="traffic_splits_read",
         summary="Read a traffic split with its figures",
-        responses=SplitStandingSerializer,
+        responses=SplitFiguresSerializer,
     )
     def get(self, request: Request, split_id: UUID) -> Response:
         return self.answer(split_id)
@@ -255,7 +255,7 @@ class SplitView(_Splits):
         operation_id="traffic_splits_change",
         summary="Change a traffic split's arms; open sessions keep theirs",
         request=ChangeSplitSerializer,
-        responses={200: SplitStandingSerializer, 400: OpenApiResponse(description="Invalid fields.")},
+        responses={200: SplitFiguresSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, split_id: UUID) -> Response:
         split = self.find(split_id)
@@ -275,12 +275,12 @@ class SwitchView(_Splits):
     @extend_schema(
         operation_id="traffic_splits_switch",
         summary="Turn a traffic split off, so that the champion answers, or on again",
-        request=SwitchSerializer,
-        responses=SplitStandingSerializer,
+        request=SplitSwitchSerializer,
+        responses=SplitFiguresSerializer,
     )
     def post(self, request: Request, split_id: UUID) -> Response:
         split = self.find(split_id)
-        form = SwitchSerializer(data=request.data)
+        form = SplitSwitchSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         changes.switch(split=split, by=self.member.user, **form.validated_data)
         return self.answer(split_id)

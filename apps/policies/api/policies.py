@@ -23,7 +23,9 @@ from apps.policies.models import Endpoint, Policy, Promotion
 from apps.policies.queries import champions_of, policies_for_list
 from apps.policies.registration import PolicyRefused
 
-NewPolicySerializer = request_of(PolicyForm, "NewPolicy")
+NewPolicySerializer = request_of(
+    PolicyForm, "NewPolicy", "A policy to register. Fields that don't apply to its kind are ignored."
+)
 
 
 class PolicySerializer(serializers.ModelSerializer[Policy]):

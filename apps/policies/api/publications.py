@@ -50,7 +50,7 @@ class PublicationSerializer(serializers.ModelSerializer[Publication]):
         read_only_fields = fields
 
 
-class PublishSerializer(RequestSerializer):
+class NewPublicationSerializer(RequestSerializer):
     """How and where to publish a policy."""
 
     way = serializers.ChoiceField(choices=Publication.Way.choices)
@@ -83,12 +83,12 @@ class PublicationsView(ListView):
         operation_id="publications_create",
         summary="Publish a policy",
         description="A worker carries it out. The publication is live once the canary has proven that the server answers with this policy.",
-        request=PublishSerializer,
+        request=NewPublicationSerializer,
         responses={202: PublicationSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, policy_id: UUID) -> Response:
         policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)
-        form = PublishSerializer(data=request.data)
+        form = NewPublicationSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         data = form.validated_data
         try:

@@ -19,7 +19,7 @@ from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts.rollout_batches import ROLLOUTS
 
 
-class LeaseSerializer(RequestSerializer):
+class LeaseRequestSerializer(RequestSerializer):
     """The episodes that a runner can play."""
 
     runner = serializers.CharField(
@@ -96,11 +96,11 @@ class EpisodeLeaseView(MemberView):
         operation_id="episodes_lease",
         summary="Lease an episode of a training run or of rollouts for a runner",
         description="Finish or abandon its session when it's over. If the response is lost, there's nothing to do: the lease expires.",
-        request=LeaseSerializer,
+        request=LeaseRequestSerializer,
         responses={200: EpisodeSerializer, 204: OpenApiResponse(description="No episode is waiting for a runner.")},
     )
     def post(self, request: Request) -> Response:
-        form = LeaseSerializer(data=request.data)
+        form = LeaseRequestSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         data: dict[str, Any] = form.validated_data
         episode = episodes.lease(

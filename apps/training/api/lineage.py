@@ -32,7 +32,7 @@ from apps.training.models import Run, RunReward
 from apps.trajectories.models import Trajectory
 
 
-class NamedSerializer(serializers.Serializer[Any]):
+class NamedReferenceSerializer(serializers.Serializer[Any]):
     """Something with a name."""
 
     id = serializers.UUIDField(source="pk")
@@ -47,43 +47,43 @@ class TermSerializer(serializers.ModelSerializer[RunReward]):
         fields = ["term", "component", "weight"]
 
 
-class OriginSerializer(serializers.Serializer[Origin]):
+class AncestorSerializer(serializers.Serializer[Origin]):
     """A policy, indented below its descendant."""
 
     depth = serializers.IntegerField()
-    policy = NamedSerializer()
+    policy = NamedReferenceSerializer()
     kind = serializers.CharField(source="policy.kind")
     reward = TermSerializer(
         allow_null=True,
         help_text="The reward term that it was in the training run above; null: the training run started from it.",
     )
-    run = NamedSerializer(allow_null=True, help_text="The training run that made it.")
-    version = NamedSerializer(allow_null=True, help_text="The rows that this training run learned from.")
+    run = NamedReferenceSerializer(allow_null=True, help_text="The training run that made it.")
+    version = NamedReferenceSerializer(allow_null=True, help_text="The rows that this training run learned from.")
     judgments = serializers.IntegerField(help_text="Number of judgments in those rows.")
     is_repeated = serializers.BooleanField(help_text="It's already listed further up, with everything below it.")
 
 
-class LearnerSerializer(serializers.Serializer[Learner]):
+class DescendantSerializer(serializers.Serializer[Learner]):
     """A training run and the policy it made, indented below what it was trained from."""
 
     depth = serializers.IntegerField()
-    run = NamedSerializer(allow_null=True)
+    run = NamedReferenceSerializer(allow_null=True)
     algorithm = serializers.CharField(source="run.algorithm", default=None, allow_null=True)
     state = serializers.CharField(source="run.state", default=None, allow_null=True)
-    policy = NamedSerializer(allow_null=True, help_text="The policy that it made.")
+    policy = NamedReferenceSerializer(allow_null=True, help_text="The policy that it made.")
     reward = TermSerializer(allow_null=True, help_text="The reward term through which it was trained.")
-    version = NamedSerializer(allow_null=True, help_text="The rows that it learned from.")
+    version = NamedReferenceSerializer(allow_null=True, help_text="The rows that it learned from.")
     is_repeated = serializers.BooleanField()
 
 
 class LineageSerializer(serializers.Serializer[Any]):
     """Ancestors and descendants."""
 
-    origins = OriginSerializer(many=True)
-    versions = NamedSerializer(
+    origins = AncestorSerializer(many=True)
+    versions = NamedReferenceSerializer(
         many=True, help_text="Versions whose rows hold the judgment, or one of the item's or trajectory's."
     )
-    learners = LearnerSerializer(many=True)
+    learners = DescendantSerializer(many=True)
 
 
 class LineageView(MemberView):

@@ -43,7 +43,7 @@ class RolloutsSerializer(serializers.ModelSerializer[RolloutBatch]):
         return reverse("rollout", kwargs={"batch_id": batch.pk}, request=self.context["request"])
 
 
-class StartRolloutsSerializer(RequestSerializer):
+class NewRolloutsSerializer(RequestSerializer):
     """Which policy attempts which tasks, and how often. The same seed draws the same tasks."""
 
     policy = serializers.UUIDField(help_text="A language model, a script, or a served model.")
@@ -108,11 +108,11 @@ class RolloutsView(ListView):
     @extend_schema(
         operation_id="rollouts_create",
         summary="Let a policy attempt tasks",
-        request=StartRolloutsSerializer,
+        request=NewRolloutsSerializer,
         responses={201: RolloutsSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
-        serializer = StartRolloutsSerializer(data=request.data)
+        serializer = NewRolloutsSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
         policy = Policy.objects.visible_to(self.member).filter(pk=data["policy"]).first()

@@ -116,7 +116,7 @@ class ConfigField(serializers.DictField):
     """A partial config. The allowed fields depend on the algorithm and are validated with the plan."""
 
 
-class LaunchSerializer(RequestSerializer):
+class NewRunSerializer(RequestSerializer):
     """A run to launch. `config` overrides settings of the preset, in the format of the algorithm's run.json."""
 
     algorithm = serializers.ChoiceField(choices=Run.Algorithm.choices)
@@ -154,11 +154,11 @@ class RunsView(ListView):
         operation_id="runs_create",
         summary="Launch a training run",
         description="Checked before anything is queued; a refusal names the field to change.",
-        request=LaunchSerializer,
+        request=NewRunSerializer,
         responses={201: RunSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request) -> Response:
-        serializer = LaunchSerializer(data=request.data)
+        serializer = NewRunSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         try:
             plan = self._plan(serializer.validated_data)
