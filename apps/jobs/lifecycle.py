@@ -128,10 +128,23 @@ def claim_in_turn(kind: Kind[Any], job_id: UUID | str, *, worker: str = "") -> J
     """In a worker queue where workspaces take turns: claim the job whose turn it is, which may be of another kind. None if none is waiting."""
     _take_back(kind, job_id)
     while (job := job_in_turn(kind.turns_at)) is not None:
-        claimed: Job | None = claim(kind_of_job(job), job.pk, worker=worker)
+        try:
+            claimed: Job | None = claim(kind_of_job(job), job.pk, worker=worker)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as error:  # it would stay first in turn, and no other workspace's job would begin
+            log.exception("%s %s can't be claimed", kind_of_job(job).noun, job.pk)
+            _fail_unclaimed(job, error)
+            continue
         if claimed is not None:  # otherwise another worker was faster, and this message is for another job
             return claimed
     return None
+
+
+def _fail_unclaimed(job: Job, error: Exception) -> None:
+    kind = kind_of_job(job)
+    failure = Failure("crash", f"No worker could begin it ({type(error).__name__}).", "Start it anew.")
+    kind.rows.waiting().filter(pk=job.pk).update(failure=failure.as_json(), **_ended_columns(kind, Phase.FAILED))
 
 
 def _take_back(kind: Kind[J], job_id: UUID | str) -> J | None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.db.models import Model
 
 from apps.annotation.kinds.pair_selection import Pairing
+from apps.annotation.kinds.questions import MAX_ALTERNATIVES
 from apps.annotation.models import (
     Continuation,
     Correction,
@@ -29,6 +30,7 @@ from apps.policies.reports import calibration_of, report_rows
 from apps.training.models import Episode, Metric, Run, RunEvent
 from apps.trajectories.imports.import_job import MAX_WARNINGS
 from apps.trajectories.models import ImportBatch, RolloutBatch, Task
+from apps.trajectories.rollouts.rollout_batches import MAX_EPISODES
 from apps.transfer.shapes import (
     COUNTS,
     NUMBERS,
@@ -50,6 +52,8 @@ from apps.transfer.shapes import (
 
 MAX_PAIRS: Final = 100_000
 """Maximum number of an experiment's pairs that count as ties."""
+MAX_PARALLEL: Final = 32
+"""Episodes that a batch of rollouts plays at once, which its form doesn't ask for."""
 MAX_TASKS: Final = 2000
 """Maximum number of an experiment's tasks, as in its form."""
 
@@ -81,13 +85,22 @@ def _pairing(value: Any) -> None:
     Pairing.from_json(value)
 
 
+def _at_most(limit: int) -> Shape:
+    def check(value: Any) -> None:
+        whole(value)
+        if not 0 < value <= limit:
+            raise ValueError(f"it is {value}, expected 1 to {limit:,}")
+
+    return check
+
+
 _selection = having(
     selection=having({"ids": listed(text), "filter": text, "until": nullable(text)}),
     pairing=_pairing,
     adopted=having({"source": text}, meanings=mapping, judged_by=any_value, left_out=COUNTS),
     done=whole,
 )
-_alternatives = having({"policy": text, "count": whole, "temperature": number})
+_alternatives = having({"policy": text, "count": _at_most(MAX_ALTERNATIVES), "temperature": number})
 _asks = having(
     questions=listed(mapping),
     confidence=flag,
@@ -108,16 +121,11 @@ _run_config = having(
     played_by=text,
     tracker=text,
 )
-_rollout_config = having(tasks=having(split=text, count=whole), samples=whole)
-
-
-def _at_most(limit: int) -> Shape:
-    def check(value: Any) -> None:
-        whole(value)
-        if not 0 < value <= limit:
-            raise ValueError(f"it is {value}, expected 1 to {limit:,}")
-
-    return check
+_rollout_config = having(
+    tasks=having(split=text, count=_at_most(MAX_EPISODES)),
+    samples=_at_most(MAX_EPISODES),
+    parallel=_at_most(MAX_PARALLEL),
+)
 
 
 def _rule(value: Any) -> None:

@@ -73,6 +73,7 @@ from apps.trajectories.models import (
     Task,
     Trajectory,
 )
+from apps.trajectories.rollouts.rollout_batches import MAX_EPISODES
 from apps.trajectories.view_names import MAX_VIEWS
 from apps.transfer.models import Export, Import
 from apps.webhooks.models import Delivery, Destination
@@ -174,10 +175,15 @@ TIMED: Final = {"worker": OF_MACHINE, "process_id": OF_MACHINE, "leased_until": 
 STORED: Final = LeftOut("A name in the storage of the other installation.")
 
 
+UNCLAIMED: Final = {"attempt": 0}
+"""No worker of this installation has had the job. The count is also that of the names under which attempts store files."""
+
+
 def _job(model: type[Job], **options: Any) -> Table:
     """A table of jobs."""
     left_out = {**TIMED, **options.pop("left_out", {})}
-    return Table(model, left_out=left_out, settle=lambda row: ended(row, model), **options)
+    on_import = {**UNCLAIMED, **options.pop("on_import", {})}
+    return Table(model, left_out=left_out, on_import=on_import, settle=lambda row: ended(row, model), **options)
 
 
 def _end_session(row: Row) -> None:
@@ -244,6 +250,12 @@ def _check_tags(row: Row) -> None:
         raise ValueError(f"a trajectory has at most {MAX_TAGS} tags.")
 
 
+def _check_rollouts(row: Row) -> None:
+    config = row["config"]
+    if config.get("tasks", {}).get("count", 1) * config.get("samples", 1) > MAX_EPISODES:
+        raise ValueError(f"a batch has at most {MAX_EPISODES:,} episodes.")
+
+
 def _check_filters(row: Row) -> None:
     if Filters.read(row["query"]).query != row["query"]:
         raise ValueError("the filters aren't in the list's own form.")
@@ -286,7 +298,7 @@ TABLES: Final = (
         harmless={"filename": "Chosen by its sender.", "sha256": "A digest of an imported file."},
     ),
     Table(RejectedRow, of=("batch__workspace",)),
-    _job(RolloutBatch),
+    _job(RolloutBatch, check=_check_rollouts),
     Table(Task, harmless={"key": "Identifies a task."}),
     Table(
         Trajectory,
@@ -360,6 +372,7 @@ TABLES: Final = (
     Table(
         Version,
         left_out=TIMED,
+        on_import=UNCLAIMED,
         harmless={"content_hash": "A hash of files in the archive.", "files": "Their sizes and hashes."},
         settle=_freeze_nothing,
         check=_check_version,

@@ -9,7 +9,7 @@ from apps.accounts.models import Role, Workspace
 from apps.annotation.models import Continuation
 from apps.common.broker import route_of
 from apps.jobs import lifecycle
-from apps.jobs.models import Failure, Job, kind_of_job, kinds
+from apps.jobs.models import Failure, Job, Phase, kind_of_job, kinds
 from apps.jobs.turns import in_turn, takes_turns
 from apps.jobs.waits import wait_of
 from apps.trajectories.models import RolloutBatch
@@ -152,6 +152,15 @@ def test_a_worker_that_comes_too_late_for_a_job_takes_another(monkeypatch: pytes
 
     monkeypatch.setattr(lifecycle, "job_in_turn", job_in_turn)
     assert claim(ones) == twos
+
+
+@pytest.mark.parametrize("name", BY_TURNS)
+def test_a_job_that_can_not_be_claimed_keeps_no_other_workspace_waiting(name: str) -> None:
+    one, two = factories.workspace(), factories.workspace()
+    (ones,), (twos,) = (waiting_jobs(name, of=workspace, count=1) for workspace in (one, two))
+    kind_of_job(ones).rows.filter(pk=ones.pk).update(attempt=2**31 - 1)
+    assert claim(twos) == twos
+    assert kind_of_job(ones).rows.get(pk=ones.pk).phase == Phase.FAILED
 
 
 def test_a_worker_of_several_queues_alternates() -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -55,6 +56,15 @@ WRONG: dict[str, tuple[str, dict[str, Any]]] = {
         "annotation.queue",
         {"asks": {"questions": [{"key": "a", "name": "a", "points": 10**9, "type": "scale"}]}},
     ),
+    "more alternatives than a form allows": (
+        "annotation.queue",
+        {"kind": "steps", "asks": {"alternatives": {"policy": str(UUID(int=1)), "count": 32_767, "temperature": 1.0}}},
+    ),
+    "more episodes than a batch may have": (
+        "trajectories.rolloutbatch",
+        {"config": {"tasks": {"count": 1000}, "samples": 1000}},
+    ),
+    "a million episodes at once": ("trajectories.rolloutbatch", {"config": {"parallel": 10**6}}),
     "a selection without its parts": ("annotation.queue", {"selection": {"selection": {}}}),
     "a pairing with another rule": ("annotation.queue", {"selection": {"pairing": {"x": 1}}}),
     "a stopping rule that can't be computed": ("arena.experiment", {"plan": {"rule": {"alpha": 0}}}),

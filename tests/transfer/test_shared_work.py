@@ -15,6 +15,7 @@ from apps.annotation.models import Assignment, Item
 from apps.arena.lifecycle import resume_failed
 from apps.arena.models import Experiment
 from apps.jobs import lifecycle
+from apps.jobs.models import Job
 from apps.redaction.rules import MAX_RULES
 from apps.trajectories.imports.upload import store
 from apps.trajectories.models import Trajectory
@@ -23,6 +24,7 @@ from apps.transfer.archive_reader import ArchiveReader
 from apps.transfer.export_job import EXPORTS, request_export
 from apps.transfer.ids import Ids
 from apps.transfer.import_job import IMPORTS, request_import
+from apps.transfer.tables import TABLES
 from tests import factories
 from tests.annotation import builders
 from tests.transfer.archives import Members, exported, imported, packed, refused, rows, table, unpacked, with_rows
@@ -199,3 +201,15 @@ def test_an_experiment_does_not_wait_for_rollouts_that_ended_elsewhere(members: 
     resume_failed()
     experiment = Experiment.objects.get(workspace=owner.workspace, error__startswith="It was in progress")
     assert experiment.state == "failed"
+
+
+@pytest.mark.parametrize("label", [table.label for table in TABLES if issubclass(table.model, Job)])
+def test_attempts_made_elsewhere_do_not_count(members: Members, label: str):
+    """The next attempt would be one too many for the column, and deleting what they stored would take forever."""
+    owner = factories.member(Role.OWNER)
+    many = [{**row, "attempt": 2**31 - 1} for row in table(members, label)]
+    assert many
+    job = imported(packed(with_rows(members, _name(label), many)), owner)
+    assert job.state == "done", job.error
+    model = next(table.model for table in TABLES if table.label == label)
+    assert set(model._base_manager.filter(workspace=owner.workspace).values_list("attempt", flat=True)) == {0}

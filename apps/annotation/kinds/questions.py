@@ -117,12 +117,16 @@ class PairwiseAsks(Asks):
         return cls(_kept(data), data.get("confidence", False))
 
 
+MAX_ALTERNATIVES = 9
+
+
 @dataclass(frozen=True)
 class Alternatives:
     """Where corrections are sampled from, for annotators to choose among."""
 
     policy: UUID
     count: int = 4
+    """1 to MAX_ALTERNATIVES."""
     temperature: float = 1.0
 
 

@@ -30,7 +30,7 @@ from apps.annotation.kinds.forms import (
 from apps.annotation.kinds.kind import MAX_REMARKS, OF_A_JUDGMENT, KnownAnswer, StepRemark, Submission
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, inspections_by_annotator
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Measure, QuestionMeasures, UnitValue, read
-from apps.annotation.kinds.questions import Alternatives, StepsAsks, fields_of
+from apps.annotation.kinds.questions import MAX_ALTERNATIVES, Alternatives, StepsAsks, fields_of
 from apps.annotation.kinds.single_trajectory import SingleTrajectoryKind, SingleTrajectorySerializer
 from apps.annotation.models import Annotator, Assignment, Correction, Inspection, Item, Queue, StepLabel
 from apps.annotation.refusals import NoSuchStep
@@ -129,7 +129,9 @@ class StepsAsksForm(AsksForm):
         empty_label="nobody",
         help_text="Annotators may choose among this policy's actions at a step and, if the environment can be restored, see how it continues.",
     )
-    alternatives_count = forms.IntegerField(label="How many", min_value=1, max_value=9, initial=4, required=False)
+    alternatives_count = forms.IntegerField(
+        label="How many", min_value=1, max_value=MAX_ALTERNATIVES, initial=4, required=False
+    )
     alternatives_temperature = forms.FloatField(
         label="Temperature", min_value=0, max_value=2, initial=1.0, required=False
     )
