@@ -17,7 +17,7 @@ from apps.training.models import Run
 from apps.training.progress import RunUpdate, apply
 from contract.configs import DpoConfig, RewardModelConfig, ScratchConfig, SftConfig
 from tests import factories
-from workers.bridge import capacity
+from workers.bridge import capacity, row_lengths
 from workers.bridge.capacity import Capacity
 from workers.bridge.estimates import CPU_UTILIZATION, shape_of_scratch
 from workers.bridge.forecasts import forecast_of
@@ -85,6 +85,15 @@ def test_tools_count_only_where_a_template_shows_them():
     """Recorded: 598 characters a chat of the demonstrations were 247 tokens of the small model's tokenizer, 696 of the preferences' 289."""
     assert chat_tokens(version(characters=598, rows=6000), SMALL) == pytest.approx(247, rel=0.05)
     assert chat_tokens(version(characters=696, rows=228, pairs=True), SMALL) == pytest.approx(289, rel=0.05)
+
+
+def test_of_rows_that_are_as_long_as_an_import_allows_few_are_read(monkeypatch: pytest.MonkeyPatch):
+    """Forecasts for other workspaces read them, too."""
+    rows = version(characters=598, rows=6000)
+    monkeypatch.setattr(row_lengths, "SAMPLED_BYTES", 10_000)
+    assert chat_tokens(rows, SMALL) == pytest.approx(247, rel=0.05)
+    monkeypatch.setattr(row_lengths, "SAMPLED_BYTES", 1000)
+    assert chat_tokens(rows, SMALL) == row_lengths.DEFAULT_TOKENS
 
 
 def test_the_first_run_of_all_is_right_within_thirty_percent():

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from django.core.files.storage import default_storage
@@ -15,7 +14,9 @@ from apps.datasets.models import Split, Version
 from workers.bridge.estimates import ModelShape
 
 SAMPLED_ROWS = 100
-"""Number of rows sampled."""
+"""Maximum number of rows sampled."""
+SAMPLED_BYTES = 16 << 20
+"""Maximum size of the sampled rows together. Forecasts also read the versions of other workspaces' runs, whose rows may be as long as imports allow."""
 DEFAULT_TOKENS = 512
 """Default without rows."""
 SMALL_VOCABULARY, SMALL_CHARACTERS = 1_000, 2.4
@@ -47,8 +48,9 @@ def _rows(version: Version) -> Iterator[dict[str, Any]]:
     if not file_record or not default_storage.exists(file_record["name"]):
         return
     with default_storage.open(file_record["name"], "rb") as file:
-        for line in islice(file, SAMPLED_ROWS):
-            yield json.loads(line)
+        *complete_lines, _ = file.read(SAMPLED_BYTES).split(b"\n")
+    for line in complete_lines[:SAMPLED_ROWS]:
+        yield json.loads(line)
 
 
 def _chat_lengths(row: dict[str, Any], *, tools: bool) -> Iterator[int]:
