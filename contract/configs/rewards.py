@@ -44,7 +44,7 @@ class RewardTerm(Config):
 
 
 class OutcomeTerm(RewardTerm):
-    """The environment's outcome: its reward, clipped to -1 … 1, or 1 for success and 0 for failure."""
+    """The environment's outcome: its reward, clipped to −1 … 1, or 1 for success and 0 for failure."""
 
     TITLE = "Environment outcome"
     LOW = -1.0
@@ -57,7 +57,7 @@ class OutcomeTerm(RewardTerm):
 
 
 class StepCostTerm(RewardTerm):
-    """A cost for each turn: 0 for no turns, -1 at the limit."""
+    """A cost for each turn: 0 for no turns, −1 at the limit."""
 
     TITLE = "Step cost"
     LOW = -1.0
@@ -93,7 +93,7 @@ class SubgoalsTerm(RewardTerm):
 
 
 class SafetyTerm(RewardTerm):
-    """-1 if a hard rule was broken; otherwise minus the share of turns that broke a soft one."""
+    """−1 if a hard rule was broken; otherwise minus the share of turns that broke a soft one."""
 
     TITLE = "Safety"
     LOW = -1.0

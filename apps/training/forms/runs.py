@@ -54,7 +54,7 @@ class RunForm(forms.Form):
         required=False,
         empty_label="Choose a model",
         label="Start from",
-        help_text="Without one, fine-tuning creates a small model from scratch.",
+        help_text="Only supervised fine-tuning can start without one: it creates a small model.",
     )
     hub_base = forms.CharField(
         max_length=200,
