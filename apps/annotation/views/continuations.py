@@ -79,13 +79,20 @@ def _status(request: HtmxRequest, assignment: Assignment, continuation: Continua
         "words": wait.text if wait else working,
         "done": continuation.done,
         "count": continuation.count,
-        "error": continuation.error,
+        "error": _problem(continuation, is_blind=not request.member.is_researcher),
     }
     if continuation.state == JobState.DONE and continuation.action is None:
         data |= {"messages": continuation.messages, "policy": str(continuation.policy_id)}
     elif continuation.state == JobState.DONE:
         data |= _ending(continuation.branch, continuation.index)
     return JsonResponse(data)
+
+
+def _problem(continuation: Continuation, *, is_blind: bool) -> str:
+    """Why it failed; empty if it didn't. A server's own error text may name the model, and a worker's where it is."""
+    if not continuation.error or not is_blind:
+        return continuation.error
+    return "The policy gave no answer here. Try again later, or write the action yourself."
 
 
 def _ending(branch: Trajectory | None, index: int) -> dict[str, Any]:

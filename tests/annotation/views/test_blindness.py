@@ -11,7 +11,8 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
-from apps.annotation.models import Assignment, Desk, Item, Queue
+from apps.annotation.kinds.questions import Alternatives, StepsAsks
+from apps.annotation.models import Assignment, Continuation, Desk, Item, Queue
 from apps.annotation.review.adjudication import adjudicate
 from apps.trajectories.models import Step, Trajectory
 from tests import factories
@@ -219,3 +220,28 @@ def test_an_agents_own_error_is_not_shown_at_the_desk(make: Any, steps: int) -> 
     rows = client.get(reverse("annotation:rows", args=[mine.pk, 0]), headers={"HX-Request": "true"})
     assert rows.status_code == 200
     assert "opus" not in rows.content.decode()
+
+
+def test_why_a_continuation_failed_is_a_researchers_to_read() -> None:
+    """A server's own text may name its model."""
+    for role, is_told in ((Role.ANNOTATOR, False), (Role.REVIEWER, False), (Role.RESEARCHER, True)):
+        member = factories.member(role)
+        policy = factories.served_policy(of=member.workspace)
+        queue = builders.queue_of_trajectories(
+            of=member.workspace, asks=StepsAsks(alternatives=Alternatives(policy.pk))
+        )
+        held = next_assignment(queue=queue, annotator=annotator_of(member))
+        assert held is not None
+        failed = Continuation.objects.create(
+            workspace=member.workspace,
+            trajectory=held.item.a,
+            index=0,
+            policy=policy,
+            count=4,
+            state="failed",
+            failure={"message": "The policy gave no answer here. opus overloaded"},
+        )
+        client = Client()
+        client.force_login(member.user)
+        error = client.get(reverse("annotation:continuation", args=[held.pk, failed.pk])).json()["error"]
+        assert ("no answer here" in error, "opus" in error) == (True, is_told)
