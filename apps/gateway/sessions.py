@@ -16,8 +16,7 @@ from django.utils.timezone import now
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, User, Workspace
 from apps.common.broker import enqueue_seldom
-from apps.common.query_time_limit import unless_locked
-from apps.common.workspace_turns import in_workspace_turns
+from apps.common.workspace_turns import do_in_workspace_turns
 from apps.gateway import live
 from apps.gateway.models import Call, Path, Session, SessionEvent, expiry_after
 from apps.gateway.session_trajectories import (
@@ -302,9 +301,8 @@ def abandon_idle() -> None:
 
     Each workspace gets a few seconds: a session may become a thousand trajectories, and a workspace may have thousands of sessions.
     """
-    for session in in_workspace_turns(Session.objects.idle_at(now()), name="idle-sessions", seconds=TURN_SECONDS):
-        with unless_locked():
-            abandon(session.pk)
+    idle = Session.objects.idle_at(now())
+    do_in_workspace_turns(idle, lambda session: abandon(session.pk), name="idle-sessions", seconds=TURN_SECONDS)
 
 
 @transaction.atomic

@@ -20,8 +20,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, User, Workspace
 from apps.common import quantities
 from apps.common.ids import new_id
-from apps.common.query_time_limit import unless_locked
-from apps.common.workspace_turns import in_workspace_turns
+from apps.common.workspace_turns import do_in_workspace_turns
 from apps.gateway.models import Session
 from apps.gateway.targets import target_of
 from apps.jobs import lifecycle
@@ -226,9 +225,7 @@ def count_all() -> None:
     """
     open_batches = EpisodeBatch.objects.filter(closed_at=None, rollouts__isnull=False)
     batches = RolloutBatch.objects.filter(pk__in=open_batches.values("rollouts"))
-    for batch in in_workspace_turns(batches, name="batches-of-runners", seconds=TURN_SECONDS):
-        with unless_locked():
-            count(batch.pk)
+    do_in_workspace_turns(batches, lambda batch: count(batch.pk), name="batches-of-runners", seconds=TURN_SECONDS)
 
 
 def count(batch_id: UUID) -> None:

@@ -78,6 +78,7 @@ from apps.trajectories.view_names import MAX_VIEWS
 from apps.transfer.models import Export, Import
 from apps.webhooks.models import Delivery, Destination
 from contract import questions
+from contract.endpoint_keys import address_of
 
 Row = dict[str, Any]
 UNREACHABLE: Final = "http://weights-in-training.invalid"
@@ -264,6 +265,8 @@ def _check_filters(row: Row) -> None:
 def _check_endpoint(row: Row) -> None:
     if len(row["replicas"]) > MAX_REPLICAS:
         raise ValueError(f"an endpoint has at most {MAX_REPLICAS} more servers.")
+    for address in (row["base_url"], *row["replicas"]):
+        address_of(address)  # workers read its port, and URL validators allow 99999
 
 
 def _check_rule(row: Row) -> None:

@@ -143,6 +143,10 @@ def test_an_endpoint_has_as_many_servers_as_everywhere(members: Members):
     first = table(members, "policies.endpoint")[0]
     wide = {**first, "id": _id(1), "name": "wide", "replicas": [f"http://a{n}.example/v1" for n in range(1000)]}
     assert "at most 31" in refused(packed(_with_more(members, "policies.endpoint", [wide])))
+    for odd in ("http://a.example:99999/v1", "http://me:secret@a.example/v1", "http://a.example/v1?x=1"):
+        for wrong in ({"base_url": odd}, {"replicas": [odd]}):
+            row = {**first, "id": _id(1), "name": "odd", **wrong}
+            assert "don't fit together" in refused(packed(_with_more(members, "policies.endpoint", [row])))
 
 
 def test_ids_change_while_another_archive_is_imported(members: Members, monkeypatch: pytest.MonkeyPatch):

@@ -12,12 +12,17 @@ from django.utils.timezone import now
 
 from apps.annotation.models import Queue
 from apps.annotation.queues import settings
+from apps.common.ids import new_id
 from apps.common.one_at_a_time import one_at_a_time
 from apps.common.query_time_limit import periodic_lock_time_limit
+from apps.gateway import sessions
+from apps.gateway.models import Session
 from apps.jobs import lifecycle
 from apps.traces.models import Trace
+from apps.training import runner_rollouts
 from apps.training.launch import RUNS
-from apps.training.models import Run
+from apps.training.models import EpisodeBatch, Run
+from apps.trajectories.models import RolloutBatch
 from tests import factories
 from workers import tasks
 
@@ -74,6 +79,35 @@ def test_a_queue_that_is_held_keeps_no_other_from_being_closed(monkeypatch: pyte
     while_locked(held, tasks.run_chores)
     states = dict(Queue.objects.values_list("pk", "state"))
     assert states == {held.pk: Queue.State.OPEN, other.pk: Queue.State.CLOSED}
+
+
+BY_TURNS = (settings.close_ended, sessions.abandon_idle, runner_rollouts.count_all)
+
+
+@pytest.mark.parametrize("chore", BY_TURNS)
+def test_a_row_that_can_not_be_done_keeps_no_other_workspace_waiting(
+    monkeypatch: pytest.MonkeyPatch, chore: Callable[[], None]
+):
+    done: list[Any] = []
+
+    def do(pk: Any, **_: Any) -> None:
+        done.append(pk)
+        if len(done) == 1:
+            raise ArithmeticError
+
+    for module, name in ((settings, "has_ended"), (sessions, "abandon"), (runner_rollouts, "count")):
+        monkeypatch.setattr(module, name, do)
+    for _ in range(2):
+        home = factories.workspace()
+        factories.queue(of=home, ends_at=now() - timedelta(hours=1))
+        session = factories.session(of=home)
+        Session.objects.filter(pk=session.pk).update(expires_at=now() - timedelta(hours=1))
+        batch = RolloutBatch.objects.create(
+            workspace=home, policy=session.policy, environment="", config={"played_by": "runners"}
+        )
+        EpisodeBatch.objects.create(pk=new_id(), rollouts=batch, lease_seconds=60, most_calls=1)
+    chore()
+    assert len(done) == 2
 
 
 def elsewhere(act: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ from apps.jobs import lifecycle
 from apps.policies import publication_progress
 from apps.policies.models import Endpoint, Publication
 from apps.policies.publication import PUBLICATIONS, publish_policy
+from tests import factories
 from tests.trainer.runs import ROOT
 from tests.workers.conftest import ONE, TWO, Team, claimed, done
 from tests.workers.vllm_like import VllmLike
@@ -134,6 +135,19 @@ def test_a_restarted_server_has_forgotten_what_other_workspaces_had_on_it(team: 
     publication_progress.go_live(taken, canary={}, location="")
     theirs.refresh_from_db()
     assert theirs.state == "replaced"
+
+
+def test_a_server_without_a_possible_address_keeps_no_other_from_being_pointed_back(
+    team: Team, server: VllmLike, monkeypatch: pytest.MonkeyPatch
+):
+    """As an imported one may have been. The work is for all workspaces."""
+    others = factories.member()
+    odd = Endpoint.objects.create(workspace=others.workspace, name="odd", base_url="http://vllm.example:99999/v1")
+    policy = factories.policy(of=others.workspace)
+    Publication.objects.create(
+        workspace=others.workspace, policy=policy, way=RESTART, endpoint=odd, name="odd", state="failed"
+    )
+    test_a_server_that_killed_workers_left_pointed_elsewhere_is_pointed_back(team, server, monkeypatch)
 
 
 def test_replicas_restart_one_after_the_other_and_all_go_back(

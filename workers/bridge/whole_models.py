@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from trainer.serving.client import ServerProblem, VllmServer
 from workers.bridge.refusals import CannotPublish, Refused, canary_of
 from workers.bridge.servers import endpoint_of, served_folder, servers_of
 
+logger = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
 
 
@@ -55,8 +57,11 @@ def reset_abandoned_pointers() -> list[str]:
     reset: list[str] = []
     for endpoint in Endpoint.objects.filter(publications__in=publications).distinct():
         endpoints = Endpoint.objects.sharing(endpoint.addresses)
-        if not publications.active().filter(endpoint__in=endpoints).exists():
-            reset += [address for address in endpoint.addresses if point_at_live_model(address)]
+        try:
+            if not publications.active().filter(endpoint__in=endpoints).exists():
+                reset += [address for address in endpoint.addresses if point_at_live_model(address)]
+        except (OSError, ValueError):  # one server's address or file mustn't keep the others waiting
+            logger.exception("The pointers of %s can't be reset", endpoint)
     return reset
 
 

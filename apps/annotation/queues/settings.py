@@ -21,8 +21,7 @@ from apps.annotation.queues.overlap import raise_overlap
 from apps.annotation.queues.question_changes import with_questions
 from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.annotation.refusals import Refusal
-from apps.common.query_time_limit import unless_locked
-from apps.common.workspace_turns import in_workspace_turns
+from apps.common.workspace_turns import do_in_workspace_turns
 from contract.questions import Question
 
 TURN_SECONDS = 5.0
@@ -95,17 +94,16 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def close_ended() -> int:
-    """Close open queues that have reached their end; returns how many. Called by a periodic task. Each workspace gets a few seconds."""
-    due = 0
-    for queue in in_workspace_turns(
-        Queue.objects.open().filter(_WITH_AN_END), name="ended-queues", seconds=TURN_SECONDS
-    ):
-        if has_ended(queue):
-            due += 1
-            with unless_locked(), suppress(Refusal):  # somebody paused or closed it meanwhile
-                close_queue(queue=queue, by=None)
-    return due
+def close_ended() -> None:
+    """Close open queues that have reached their end. Called by a periodic task. Each workspace gets a few seconds."""
+    ended = Queue.objects.open().filter(_WITH_AN_END)
+    do_in_workspace_turns(ended, _close_if_ended, name="ended-queues", seconds=TURN_SECONDS)
+
+
+def _close_if_ended(queue: Queue) -> None:
+    if has_ended(queue):
+        with suppress(Refusal):  # somebody paused or closed it meanwhile
+            close_queue(queue=queue, by=None)
 
 
 _WITH_AN_END = Q(ends_at__isnull=False) | Q(ends_after__isnull=False)
