@@ -9,7 +9,7 @@ MISSING = "–"
 
 def duration(seconds: float | None) -> str:
     """0.4 s, 12 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return MISSING
     if seconds < 0.0995:
         return f"{seconds * 1000:.0f} ms"

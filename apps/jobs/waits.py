@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -152,8 +153,8 @@ def _holder(running: Job, job: Job, role: Role) -> Holder:
 
 
 def approximate_duration(seconds: float | None) -> str:
-    """ "about 50 s", "about 11 min": rounded, since it's an estimate."""
-    if seconds is None:
+    """ "about 50 s", "about 11 min": rounded, since it's an estimate. Empty if it's unknown or absurd; other workspaces' jobs are shown, too."""
+    if seconds is None or not math.isfinite(seconds):
         return ""
     unit = 10 if seconds < 90 else 60
     return f"about {quantities.duration(max(1, round(seconds / unit)) * unit)}"

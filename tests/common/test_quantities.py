@@ -88,3 +88,9 @@ def test_a_curve_fills_its_box_with_low_values_at_the_bottom():
 
 def test_a_flat_curve_is_drawn():
     assert quantities.polyline([3, 3], width=10, height=10) == "0.0,9.0 10.0,9.0"
+
+
+@pytest.mark.parametrize("write", ["duration", "size", "count", "percent", "decimal", "figure"])
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+def test_what_is_no_number_breaks_no_page(write, number):
+    assert getattr(quantities, write)(float(number))

@@ -75,6 +75,17 @@ def test_another_workspaces_run_is_not_named(researcher: Membership):
     assert "secret sauce" not in text
 
 
+@pytest.mark.parametrize("seconds", ["inf", "nan", 1e300])
+def test_another_workspaces_absurd_forecast_breaks_no_page(researcher: Membership, seconds: str | float):
+    """It may come from measurements in an imported archive."""
+    other = factories.run()
+    start(other)
+    Run.objects.filter(pk=other.pk).update(state="running", running_since=now(), expected_seconds=float(seconds))
+    text = page(researcher, since(factories.run(of=researcher.workspace)))
+    assert "Another workspace's training run holds the worker" in text
+    assert page(factories.member(Role.RESEARCHER, of=other.workspace), other)
+
+
 def test_who_may_not_open_a_run_is_not_told_its_name(researcher: Membership):
     half_done(factories.run(of=researcher.workspace, name="the first"), minutes=5)
     waiting = since(factories.run(of=researcher.workspace))

@@ -1,6 +1,7 @@
 """A training run as a child job. Its data files are the frozen version's, byte for byte."""
 
 import hashlib
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -60,6 +61,8 @@ class TrainingJob(ChildJob[Run]):
             self._episodes.begin()
         forecast = check_feasibility(config, self.folder, version=version, base=self.job.base)
         seconds = None if forecast.high is None or forecast.low is None else (forecast.low + forecast.high) / 2
+        if seconds is not None and not math.isfinite(seconds):
+            seconds = None
         lifecycle.write(self.job, expected_seconds=seconds, expected_because=forecast.basis if seconds else "")
         if holds_out(config, version):
             self._evaluates_every = config.evaluate_every
