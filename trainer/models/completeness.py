@@ -26,8 +26,12 @@ MAX_BUFFERS = 64 << 20
 """Maximum number of values that aren't parameters, such as masks; they aren't in the files."""
 
 
-def refuse_incomplete(folder: Path) -> None:
-    """Raises ConfigFailure, OSError, ValueError."""
+NEW_HEAD = 1 << 20
+"""Maximum number of parameters of a head that isn't in the files, because a reward model begins with a new one."""
+
+
+def refuse_incomplete(folder: Path, auto: Any = AutoModelForCausalLM) -> None:
+    """`auto`: the class that will load it. Raises ConfigFailure, OSError, ValueError."""
     weights = sorted(folder.glob("*.safetensors"))
     others = sum(file.stat().st_size for file in folder.glob("*") if file not in weights)
     if others > MAX_OTHER_BYTES or (folder / "config.json").stat().st_size > MAX_CONFIG_BYTES:
@@ -40,11 +44,10 @@ def refuse_incomplete(folder: Path) -> None:
         if count > MAX_LAYERS:
             raise _described(folder, f"{count:,} {name}")
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    auto: Any = AutoModelForCausalLM  # transformers leaves it untyped
     with torch.device("meta"):
         model: Any = auto.from_config(config, trust_remote_code=False)
     described = sum(parameter.numel() for parameter in model.parameters())
-    if described > sum(map(parameters_in, weights)):
+    if weights and described > sum(map(parameters_in, weights)) + (0 if auto is AutoModelForCausalLM else NEW_HEAD):
         raise _described(folder, f"{described:,} parameters")
     if (buffers := sum(buffer.numel() for buffer in model.buffers())) > MAX_BUFFERS:
         raise _described(folder, f"{buffers:,} values in buffers")

@@ -33,6 +33,7 @@ from transformers import (
 from contract.configs import LoraConfig, ModelConfig, Precision
 from contract.hub_ids import is_hub_id
 from trainer.failures import ConfigFailure
+from trainer.models.completeness import refuse_incomplete
 from trainer.rendering.templates import prepare_template
 
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken"]
@@ -85,6 +86,10 @@ def load(auto: Any, source: ModelConfig, folder: Path, **settings: Any) -> Any:
     try:
         location = located(source, folder)
         refuse_foreign(Path(location), with_code=source.trust_remote_code)
+        if source.path.startswith(".") and hasattr(
+            auto, "from_config"
+        ):  # of a training run, which may be an imported one
+            refuse_incomplete(Path(location), auto)
         loaded = auto.from_pretrained(
             location, trust_remote_code=source.trust_remote_code, local_files_only=True, **settings
         )

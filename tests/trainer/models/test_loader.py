@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,14 @@ import torch
 from contract.configs import ModelConfig
 from tests.trainer.policies import qwen3_tokenizer, save_policy, small_model
 from trainer.failures import ConfigFailure
-from trainer.models.loader import compute_dtype, load_policy, load_reward_model, load_tokenizer, located
+from trainer.models.loader import (
+    compute_dtype,
+    load_policy,
+    load_process_model,
+    load_reward_model,
+    load_tokenizer,
+    located,
+)
 
 
 def test_a_folder_is_seen_from_the_runs_folder(tmp_path: Path):
@@ -121,3 +129,15 @@ def test_bfloat16_that_is_only_emulated_is_not_chosen(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: native or including_emulation)
     assert compute_dtype("auto") == expected
+
+
+@pytest.mark.parametrize("load", [load_policy, partial(load_reward_model, pad_token_id=0), load_process_model])
+def test_a_folder_of_a_run_holds_all_that_its_config_describes(tmp_path: Path, load: Callable[..., object]):
+    """An imported one may not, and the rest would be filled in, in any amount of memory."""
+    file = save_policy(tmp_path / "base") / "config.json"
+    load(ModelConfig(path="./base"), tmp_path, torch.float32)
+    config = json.loads(file.read_text())
+    for larger in ({"intermediate_size": 10**6}, {"num_hidden_layers": 2000}):
+        file.write_text(json.dumps({**config, **larger}))
+        with pytest.raises(ConfigFailure, match="more than its files hold"):
+            load(ModelConfig(path="./base"), tmp_path, torch.float32)
