@@ -420,14 +420,30 @@ def recover_all() -> None:
 def recover(kind: Kind[J]) -> list[J]:
     """Requeue orphaned jobs, and resend messages for jobs that wait too long. Returns the lost ones.
 
-    Conditional on the lease that was seen expired, so a worker that renews concurrently keeps its job.
+    Conditional on the lease that was seen expired, so a worker that renews concurrently keeps its job. A job for which that fails is logged, and
+    doesn't keep those of other workspaces waiting.
     """
-    orphans = kind.rows.orphaned().order_by("leased_until")[:BATCH_SIZE]
-    lost = [job for job in orphans if _take_away(job, kind.rows.orphaned().filter(pk=job.pk, attempt=job.attempt))]
+    lost = []
+    for job in kind.rows.orphaned().order_by("leased_until")[:BATCH_SIZE]:
+        with _logged(job):
+            if _take_away(job, kind.rows.orphaned().filter(pk=job.pk, attempt=job.attempt)):
+                lost.append(job)
     with transaction.atomic():
         for job in kind.rows.overdue().select_for_update(skip_locked=True)[:BATCH_SIZE]:
-            queue(job)
+            with _logged(job), transaction.atomic():
+                queue(job)
     return lost
+
+
+@contextmanager
+def _logged(job: Job) -> Iterator[None]:
+    """Log an error with this job instead of raising it, unless the database is down."""
+    try:
+        yield
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("%s %s could not be recovered", kind_of_job(job).noun, job.pk)
 
 
 @transaction.atomic

@@ -1,6 +1,7 @@
 """Only one worker holds a job at a time, even if one presumed dead comes back. Tested on training runs; for all kinds see test_models.py."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -116,6 +117,25 @@ def test_a_lost_worker_of_a_run_being_cancelled_cancels_it():
     lifecycle.recover(RUNS)
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
+
+
+def test_a_run_that_can_not_be_recovered_keeps_no_other_waiting(monkeypatch):
+    odd, other = claimed(), claimed()
+    for run in (odd, other):
+        expire(run)
+    recovered: list[Job] = []
+
+    def record(job: Job, *_: object) -> None:
+        if job.pk == odd.pk:
+            raise ArithmeticError
+        recovered.append(job)
+
+    monkeypatch.setattr(lifecycle, "kind_of_job", lambda job: replace(RUNS, on_event=record))
+    assert [run.pk for run in lifecycle.recover(RUNS)] == [other.pk]
+    Run.objects.update(state=Run.State.QUEUED, leased_until=now() - timedelta(minutes=1))
+    monkeypatch.setattr(lifecycle, "queue", record)
+    lifecycle.recover(RUNS)
+    assert [run.pk for run in recovered] == [other.pk, other.pk]
 
 
 def test_workers_are_reminded_of_a_run_that_waits_too_long(django_capture_on_commit_callbacks):
