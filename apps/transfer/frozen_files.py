@@ -14,6 +14,7 @@ from django.core.files.storage import default_storage
 
 from apps.datasets.files.splitfiles import content_hash
 from apps.datasets.models import Split, Version
+from apps.training.models import Run
 from apps.transfer.archive_reader import ArchiveReader, WeightFile
 from apps.transfer.archive_writer import version_file
 from apps.transfer.ids import Ids
@@ -67,8 +68,10 @@ class FrozenFiles:
             shutil.rmtree(folder, ignore_errors=True)
         files = list(self._archive.weight_files())
         ids.look_up({file.run for file in files})
+        run_ids = {ids.changed(file.run) for file in files if ids.has(file.run)}
+        runs = set(Run.objects.filter(pk__in=run_ids).values_list("pk", flat=True))  # other jobs have folders there, too
         for file in files:
-            if not ids.has(file.run):
+            if not ids.has(file.run) or ids.changed(file.run) not in runs:
                 raise BadArchive(file.name, "There is no such training run.", "weights of a run in the archive.")
             self._unpack(file, self._unfinished / str(ids.changed(file.run)))
 

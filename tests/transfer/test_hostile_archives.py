@@ -139,6 +139,11 @@ def _with(name: str, body: bytes = b"{}\n") -> Callable[[Members], bytes]:
     return lambda members: packed({**members, name: body})
 
 
+def _of_rollouts(members: Members) -> bytes:
+    batch = table(members, "trajectories.rolloutbatch")[0]
+    return packed({**members, f"weights/{batch['id']}/model/model.safetensors": b""})
+
+
 def _swapped(members: Members) -> bytes:
     name = next(member for member in members if member.endswith("train.jsonl"))
     return packed({**members, name: members[name] + b" "})
@@ -182,6 +187,7 @@ BAD_FILES: dict[str, tuple[Callable[[Members], bytes], str]] = {
         _with(f"weights/{uuid4()}/model/pytorch_model.bin"),
         "There is no such member",
     ),
+    "weights of a batch of rollouts": (_of_rollouts, "There is no such training run"),
     "weights of no run": (_with(f"weights/{uuid4()}/model/model.safetensors"), "There is no such training run"),
     "a table that there isn't": (_with("tables/accounts.apitoken.jsonl"), "There is no such member"),
     "a file of no version": (_with(f"versions/{uuid4()}/train.jsonl"), "There is no such frozen version"),
