@@ -46,7 +46,7 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
     "an address that runs in the browser": (
         "policies.endpoint",
         {"base_url": "javascript:alert(1)"},
-        "Enter a valid URL",
+        "isn't an http:// or https:// address",
     ),
     "no id": ("policies.policy", {"id": "../../etc"}, "It doesn't begin with an id."),
     "a person whom nobody named": (
