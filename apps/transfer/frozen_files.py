@@ -68,10 +68,11 @@ class FrozenFiles:
             shutil.rmtree(folder, ignore_errors=True)
         files = list(self._archive.weight_files())
         ids.look_up({file.run for file in files})
-        run_ids = {ids.changed(file.run) for file in files if ids.has(file.run)}
-        runs = set(Run.objects.filter(pk__in=run_ids).values_list("pk", flat=True))  # other jobs have folders there, too
+        named_ids = {ids.changed(file.run) for file in files if ids.has(file.run)}
+        # Other jobs have folders there, too.
+        run_ids = set(Run.objects.filter(pk__in=named_ids).values_list("pk", flat=True))
         for file in files:
-            if not ids.has(file.run) or ids.changed(file.run) not in runs:
+            if not ids.has(file.run) or ids.changed(file.run) not in run_ids:
                 raise BadArchive(file.name, "There is no such training run.", "weights of a run in the archive.")
             self._unpack(file, self._unfinished / str(ids.changed(file.run)))
 
