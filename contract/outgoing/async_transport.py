@@ -20,6 +20,7 @@ import yarl
 from aiohttp.abc import ResolveResult
 
 from contract.outgoing import transport
+from contract.outgoing.fair_reading import PIECE_BYTES, FairReading
 from contract.outgoing.networks import AddressRefused, resolve
 from contract.outgoing.transport import IDLE_SECONDS, UNPACKED, parsed, reachable, refuse_packed, tls_context
 
@@ -30,8 +31,11 @@ MAX_LOOKUPS = 4
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Semaphore]] = (
     WeakKeyDictionary()
 )
+_readings: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, FairReading]] = (
+    WeakKeyDictionary()
+)
 asker: ContextVar[Hashable] = ContextVar("asker", default="")
-"""For whom the current task connects, such as a workspace: many names of one asker leave threads to others."""
+"""For whom the current task connects, such as a workspace: many names of one asker leave threads to others, and its replies the event loop."""
 has_room: ContextVar[Callable[[int], bool] | None] = ContextVar("has_room", default=None)
 """Asked for each piece of a reply that is read: many replies at once may be more than fits into memory."""
 AsyncClient = httpx.AsyncClient
@@ -167,6 +171,8 @@ class _Body(httpx.AsyncByteStream):
     def __init__(self, transport: _Transport, request: httpx.Request, reply: aiohttp.ClientResponse) -> None:
         self._transport, self._request, self._reply = transport, request, reply
         self._bytes = sum(len(name) + len(value) for name, value in reply.raw_headers)
+        readings = _readings.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+        self._reading = readings.setdefault(asker.get(), FairReading())
         self._is_closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -177,7 +183,10 @@ class _Body(httpx.AsyncByteStream):
                     raise httpx.ReadError(f"the reply has more than {transport.LARGEST_REPLY >> 20} MB")
                 if (fits := has_room.get()) is not None and not fits(len(piece)):
                     raise httpx.ReadError("there is no room for more replies at once")
-                yield piece
+                for start in range(0, len(piece), PIECE_BYTES):
+                    part = piece[start : start + PIECE_BYTES]
+                    await self._reading.turn(len(part))
+                    yield part
 
     async def aclose(self) -> None:
         if not self._is_closed:

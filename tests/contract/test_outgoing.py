@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
@@ -18,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from contract.outgoing import async_transport, networks, replies, transport
+from contract.outgoing import async_transport, fair_reading, networks, replies, transport
 from contract.outgoing.async_transport import MAX_LOOKUPS, asker, async_http_client
 from contract.outgoing.networks import AddressRefused, OutgoingRules
 from contract.outgoing.replies import error_in, json_of, problem_of
@@ -349,6 +350,35 @@ def test_a_reply_in_chunks_of_a_byte_lets_others_have_their_turn(inside):
     asyncio.run(ask())
     assert size == CRUMBS
     assert turns >= 4
+
+
+def test_many_replies_of_one_asker_leave_most_of_the_event_loop_to_others(inside, monkeypatch):
+    """However many they are, in one pass of the event loop no more of them is processed than of one reply."""
+    monkeypatch.setattr(transport, "LARGEST_REPLY", 1024 * 1024)
+    of_pass = [0]
+
+    async def others() -> None:
+        while True:
+            of_pass.append(0)
+            await asyncio.sleep(0)
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        asker.set("one workspace")
+        with suppress(httpx.ReadError):  # it's too long
+            async with client.stream("GET", "/endless") as reply:
+                async for piece in reply.aiter_raw():
+                    of_pass[-1] += len(piece)
+
+    async def ask_often() -> None:
+        address = f"http://127.0.0.1:{inside.server_port}"
+        async with async_http_client(address, timeout=30, connections=8) as client:
+            busy = asyncio.create_task(others())
+            await asyncio.gather(*(ask(client) for _ in range(8)))
+            busy.cancel()
+
+    asyncio.run(ask_often())
+    assert sum(of_pass) > 4 * 1024 * 1024
+    assert max(of_pass) <= fair_reading.PASS_BYTES + fair_reading.PIECE_BYTES
 
 
 def test_names_whose_servers_do_not_answer_hold_up_only_who_asks_for_them(inside, monkeypatch):
