@@ -26,12 +26,13 @@ from apps.gateway.call_row import call_row
 from apps.gateway.call_storage import in_database
 from apps.gateway.dialects.dialect import Dialect, ReplyContext, piece_from
 from apps.gateway.disconnection import cancel_on_disconnect
+from apps.gateway.kept_values import NoEvent
 from apps.gateway.models import Call, Join
 from apps.gateway.recorder import Recorder
 from apps.gateway.refusals import GatewayRefusal, NotSpoken, RecorderAway, SessionEnded, UpstreamAway
 from apps.gateway.seam_bridge import GENERATE, UNSUPPORTED, SeamBridge
 from apps.gateway.splits.blind_replies import hidden_status
-from apps.gateway.streamed_reply import DONE, NoEvent, events_in
+from apps.gateway.streamed_reply import DONE, events_in
 from apps.gateway.streamed_response import SSE, StreamedResponse
 from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error, slow
 from contract import jsontext

@@ -19,10 +19,10 @@ from django.db import connection
 from apps.common.outages import outage_of
 from apps.gateway.call_graph import CallGraph, Ids
 from apps.gateway.call_storage import in_turn
+from apps.gateway.kept_values import NoEvent
 from apps.gateway.models import Call, Join, Session
 from apps.gateway.refusals import GatewayRefusal
 from apps.gateway.session_trajectories import ids_from
-from apps.gateway.streamed_reply import NoEvent
 from apps.gateway.token_capture import is_ids
 from apps.gateway.upstream import AWAY_SECONDS, Destination, Upstreams
 from contract.outgoing.replies import json_of

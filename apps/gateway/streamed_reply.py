@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+from apps.gateway.kept_values import KeptValues, NoEvent
+
 DONE = b"[DONE]"
 JOINED = ("content", "refusal", "reasoning", "reasoning_content")
 """Message texts that are streamed in parts."""
-MAX_VALUES = 2_000_000
-"""Values in one reply or event, including token ids and log-probabilities. More would delay all other calls."""
 MAX_LINES = 10_000
 """Data lines per event. A one-byte line takes about fifty bytes of memory."""
 MAX_CHOICES = 128
 MAX_TOOL_CALLS = 1000
 """Per message."""
-
-
-class NoEvent(ValueError):
-    """A server's stream isn't a chat completion."""
 
 
 async def events_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -51,6 +47,7 @@ class StreamedReply:
     def __init__(self) -> None:
         self.reply: dict[str, Any] = {}
         self._choices: dict[int, _Choice] = {}
+        self._kept = KeptValues()
         self._unended = 0
 
     @property
@@ -68,18 +65,18 @@ class StreamedReply:
     def _add(self, chunk: dict[str, Any]) -> None:
         for name, value in chunk.items():
             if name != "choices" and value is not None:
-                self.reply[name] = value
+                self._kept.put(self.reply, name, value)
         for piece in chunk["choices"]:
             index = int(piece.get("index", 0))
             choice = self._choices.get(index)
             if choice is None:
                 if len(self._choices) == MAX_CHOICES:
                     raise NoEvent
-                choice = self._choices[index] = _Choice()
+                choice = self._choices[index] = _Choice(self._kept)
                 self._unended += 1
-            had_ended = bool(choice.finish_reason)
+            had_ended = choice.has_ended
             choice.add(piece)
-            self._unended -= bool(choice.finish_reason) and not had_ended
+            self._unended -= choice.has_ended and not had_ended
 
     def completion(self) -> dict[str, Any]:
         """The chat completion."""
@@ -88,12 +85,17 @@ class StreamedReply:
 
 
 class _Choice:
-    def __init__(self) -> None:
-        self.finish_reason: Any = None
+    def __init__(self, kept: KeptValues) -> None:
+        self._kept = kept
+        self._end: dict[str, Any] = {"finish_reason": None}
         self._message: dict[str, Any] = {"role": "assistant", "content": None}
         self._texts: dict[str, list[str]] = {}
         self._calls: dict[Any, _Call] = {}
         self._logprobs: list[Any] = []
+
+    @property
+    def has_ended(self) -> bool:
+        return bool(self._end["finish_reason"])
 
     def add(self, piece: dict[str, Any]) -> None:
         for name, value in (piece.get("delta") or {}).items():
@@ -104,13 +106,14 @@ class _Choice:
             elif name == "tool_calls":
                 self._add_calls(value)
             else:
-                self._message[name] = value
-        self._logprobs += (piece.get("logprobs") or {}).get("content") or []
-        self.finish_reason = piece.get("finish_reason") or self.finish_reason
+                self._kept.put(self._message, name, value)
+        self._kept.extend(self._logprobs, (piece.get("logprobs") or {}).get("content") or [])
+        if piece.get("finish_reason"):
+            self._kept.put(self._end, "finish_reason", piece["finish_reason"])
 
     def _add_calls(self, parts: list[dict[str, Any]]) -> None:
         for part in parts:
-            call = self._calls.setdefault(part.get("index"), _Call())
+            call = self._calls.setdefault(part.get("index"), _Call(self._kept))
             if len(self._calls) > MAX_TOOL_CALLS:
                 raise NoEvent
             call.add(part)
@@ -120,24 +123,26 @@ class _Choice:
         if self._calls:
             message["tool_calls"] = [{"index": index, **call.whole()} for index, call in self._calls.items()]
         logprobs = {"logprobs": {"content": self._logprobs}} if self._logprobs else {}
-        return {"message": message, "finish_reason": self.finish_reason, **logprobs}
+        return {"message": message, **self._end, **logprobs}
 
 
 class _Call:
-    def __init__(self) -> None:
-        self._id: Any = ""
+    def __init__(self, kept: KeptValues) -> None:
+        self._kept = kept
+        self._id: dict[str, Any] = {"id": ""}
         self._name: list[str] = []
         self._arguments: list[str] = []
 
     def add(self, part: dict[str, Any]) -> None:
-        self._id = part.get("id") or self._id
+        if part.get("id"):
+            self._kept.put(self._id, "id", part["id"])
         function = part.get("function") or {}
         self._name.append(_text(function.get("name") or ""))
         self._arguments.append(_text(function.get("arguments") or ""))
 
     def whole(self) -> dict[str, Any]:
         function = {"name": "".join(self._name), "arguments": "".join(self._arguments)}
-        return {"id": self._id, "type": "function", "function": function}
+        return {**self._id, "type": "function", "function": function}
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from apps.gateway.call_graph import Ids
+from apps.gateway.kept_values import MAX_VALUES, NoEvent
 
 NO_IDS = "The server doesn't return token ids."
 SEVERAL = "The agent asked for several replies at once."
@@ -81,7 +82,7 @@ class Capture:
         return {**body, **added}
 
     def extract(self, reply: dict[str, Any]) -> None:
-        """Take the tokens out of a reply, or a chunk of a streamed one."""
+        """Take the tokens out of a reply, or a chunk of a streamed one. Raises NoEvent if a stream has too many."""
         if not self._supports_token_ids:
             return
         choices = reply.get("choices")
@@ -96,6 +97,8 @@ class Capture:
             self.tokens.problem = (
                 self.tokens.problem or "The server's token ids or log-probabilities are in an unknown form."
             )
+        if len(self.tokens.prompt) + len(self.tokens.sampled) + len(self.tokens.logprobs) > MAX_VALUES:
+            raise NoEvent
         if not self._wants_ids:
             for holder in (reply, first):
                 holder.pop("prompt_token_ids", None)

@@ -18,8 +18,9 @@ from apps.gateway.dialects.chat_completions import ChatCompletions
 from apps.gateway.dialects.dialect import MAX_ITEMS, Dialect, ReplyContext
 from apps.gateway.dialects.openai_responses import OpenAIResponses
 from apps.gateway.exchange import MAX_AFTER_END
+from apps.gateway.kept_values import NoEvent
 from apps.gateway.models import Call
-from apps.gateway.streamed_reply import MAX_CHOICES, NoEvent, StreamedReply, events_in
+from apps.gateway.streamed_reply import MAX_CHOICES, StreamedReply, events_in
 from contract import jsontext
 from contract.outgoing.replies import LARGEST_ERROR
 from tests import factories

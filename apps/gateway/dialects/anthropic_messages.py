@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from apps.gateway.dialects.dialect import MAX_ITEMS, Dialect, ReplyContext, Usage, count, few, named_event
+from apps.gateway.kept_values import KeptValues, NoEvent
 from apps.gateway.refusals import GatewayRefusal
 from apps.gateway.splits.blind_replies import hidden_message, keep
-from apps.gateway.streamed_reply import NoEvent
 from apps.gateway.token_capture import Tokens
 from contract import jsontext
 from contract.values import Json, mapping
@@ -202,6 +202,7 @@ class StreamedMessage:
         self._message: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
         self._blocks: dict[int, _Block] = {}
+        self._kept = KeptValues()
         self.has_ended = False
         self.is_over = False
 
@@ -215,23 +216,29 @@ class StreamedMessage:
     def _add(self, event: dict[str, Any]) -> None:
         kind = event["type"]
         if kind == "message_start":
-            self._message = dict(event["message"])
+            self._put(event["message"])
             self._count(event["message"].get("usage"))
         elif kind == "content_block_start":
             if len(self._blocks) == MAX_ITEMS:
                 raise NoEvent
-            self._blocks[int(event["index"])] = _Block(dict(event["content_block"]))
+            self._blocks[int(event["index"])] = _Block(dict(event["content_block"]), self._kept)
         elif kind == "content_block_delta":
             self._blocks[int(event["index"])].add(event["delta"])
         elif kind == "message_delta":
-            self._message |= event["delta"]
+            self._put(event["delta"])
             self._count(event.get("usage"))
             self.has_ended = self.has_ended or bool(self._message.get("stop_reason"))
         elif kind == "message_stop":
             self.has_ended = self.is_over = True
 
+    def _put(self, fields: dict[str, Any]) -> None:
+        for name, value in fields.items():
+            self._kept.put(self._message, name, value)
+
     def _count(self, usage: Json) -> None:
-        self._usage |= {name: value for name, value in mapping(usage).items() if value is not None}
+        for name, value in mapping(usage).items():
+            if value is not None:
+                self._kept.put(self._usage, name, value)
 
     def message(self) -> dict[str, Any]:
         """The message."""
@@ -242,9 +249,13 @@ class StreamedMessage:
 
 
 class _Block:
-    def __init__(self, begun: dict[str, Any]) -> None:
-        self._block = begun
-        self._citations: list[Json] = list(begun.get("citations") or ())
+    def __init__(self, begun: dict[str, Any], kept: KeptValues) -> None:
+        self._kept = kept
+        self._block: dict[str, Any] = {}
+        for name, value in begun.items():
+            kept.put(self._block, name, value)
+        self._citations: list[Json] = []
+        kept.extend(self._citations, begun.get("citations") or [])
         self._texts: dict[str, list[str]] = {}
         self._json: list[str] = []
 
@@ -253,7 +264,7 @@ class _Block:
         if kind == "input_json_delta":
             self._json.append(_text(delta["partial_json"]))
         elif kind == "citations_delta":
-            self._citations.append(delta["citation"])
+            self._kept.extend(self._citations, [delta["citation"]])
         elif name := JOINED.get(str(kind)):
             begun = [_text(self._block.get(name) or "")]
             self._texts.setdefault(name, begun).append(_text(delta[name]))

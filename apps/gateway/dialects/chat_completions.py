@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from apps.gateway.dialects.dialect import Dialect, ReplyContext, Usage, count
+from apps.gateway.kept_values import NoEvent
 from apps.gateway.splits.blind_replies import hide
-from apps.gateway.streamed_reply import MAX_CHOICES, MAX_TOOL_CALLS, NoEvent, StreamedReply
+from apps.gateway.streamed_reply import MAX_CHOICES, MAX_TOOL_CALLS, StreamedReply
 from apps.gateway.token_capture import Capture, Tokens
 from contract.chat_digests import normalized
 from contract.completion_chunks import event, event_stream

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
+from apps.gateway.kept_values import MAX_VALUES, NoEvent
 from apps.gateway.refusals import GatewayRefusal
 from apps.gateway.splits.blind_replies import hidden_error
-from apps.gateway.streamed_reply import MAX_VALUES, NoEvent
 from apps.gateway.token_capture import Tokens
 from contract import jsontext
 from contract.outgoing.replies import error_in

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.gateway.dialects.dialect import Dialect, ReplyContext, Usage, count, few, named_event
+from apps.gateway.dialects.dialect import MAX_ITEMS, Dialect, ReplyContext, Usage, count, few, named_event
+from apps.gateway.kept_values import NoEvent
 from apps.gateway.splits.blind_replies import keep
-from apps.gateway.streamed_reply import NoEvent
 from apps.gateway.token_capture import Tokens
 from contract.completions import arguments_of
 from contract.quoting import legible
@@ -151,7 +151,9 @@ class OpenAIResponses(Dialect):
             event["item_id"] = self._renamed(identifier)
 
     def _renamed(self, identifier: str) -> str:
-        """Replaces an item's id by its position, since servers' formats differ."""
+        """Replaces an item's id by its position, since servers' formats differ. Raises NoEvent for more items than a reply may have."""
+        if len(self._ids) == MAX_ITEMS and identifier not in self._ids:
+            raise NoEvent
         return self._ids.setdefault(identifier, f"item_{self.context.id.hex}{len(self._ids):04}")
 
     @property
