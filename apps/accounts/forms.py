@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 
 from apps.accounts.models import Role, User
 from apps.accounts.profile_settings import THEMES
+from apps.common.names import NameField
 
 PASSWORD_HELP = "At least 10 characters. A few unrelated words are stronger than symbols."
 MAX_REMAPPED_KEYS = 200
@@ -34,11 +35,11 @@ class RoleForm(forms.Form):
 
 
 class WorkspaceForm(forms.Form):
-    name = forms.CharField(max_length=100)
+    name = NameField(max_length=100)
 
 
 class NameForm(forms.Form):
-    name = forms.CharField(max_length=100, widget=forms.TextInput(attrs={"autocomplete": "name"}))
+    name = NameField(max_length=100, widget=forms.TextInput(attrs={"autocomplete": "name"}))
 
 
 class NewPasswordForm(forms.Form):
@@ -63,7 +64,7 @@ class NewPasswordForm(forms.Form):
 
 
 class NewAccountForm(NewPasswordForm):
-    name = forms.CharField(
+    name = NameField(
         label="Your name", max_length=100, widget=forms.TextInput(attrs={"autocomplete": "name", "autofocus": True})
     )
     field_order = ["name", "password"]
@@ -92,7 +93,7 @@ class PasswordForm(NewPasswordForm):
 class TokenForm(forms.Form):
     LIFETIMES = {"30": "30 days", "90": "90 days", "365": "A year", "never": "Never"}
 
-    name = forms.CharField(
+    name = NameField(
         max_length=100, help_text="What uses it, so that you know later which one to revoke, such as “nightly export”."
     )
     lifetime = forms.ChoiceField(label="Expires after", choices=list(LIFETIMES.items()), initial="90")

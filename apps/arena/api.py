@@ -21,6 +21,7 @@ from apps.arena.models import Experiment
 from apps.arena.queries import figures_of
 from apps.arena.recorded import NothingInCommon, start_recorded_experiment
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer, cleaned
+from apps.common.names import refuse_invisible
 from apps.policies import promotions
 from apps.trajectories.rollouts.rollout_batches import RolloutRefused
 
@@ -60,7 +61,7 @@ class ExperimentFiguresSerializer(ExperimentSerializer):
 class NewExperimentSerializer(RequestSerializer):
     """An experiment to start."""
 
-    name = serializers.CharField(max_length=200)
+    name = serializers.CharField(validators=[refuse_invisible], max_length=200)
     policy_a = serializers.UUIDField(required=False, help_text="The first policy, usually the champion.")
     policy_b = serializers.UUIDField(required=False, help_text="The second policy, usually the challenger.")
     trajectories = serializers.ChoiceField(

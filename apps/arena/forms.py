@@ -9,6 +9,7 @@ from apps.accounts.models import Membership
 from apps.arena.models import Experiment
 from apps.arena.stopping_rule import StoppingRule
 from apps.common.environments import CHOICES, ENVIRONMENTS, LEVELS
+from apps.common.names import NameField
 from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Policy, PolicyQuerySet
 from apps.training.workspace_tasks import workspace_environments
@@ -21,7 +22,7 @@ MAX_ENVIRONMENTS = 200
 class _RuleForm(forms.Form):
     """Settings common to all experiments."""
 
-    name = forms.CharField(max_length=200)
+    name = NameField(max_length=200)
     overlap = forms.IntegerField(
         min_value=1,
         max_value=20,

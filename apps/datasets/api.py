@@ -17,6 +17,7 @@ from rest_framework.response import Response
 
 from apps.accounts.models import Role
 from apps.common.api import Conflict, MemberView, RequestSerializer
+from apps.common.names import refuse_invisible
 from apps.datasets import freezing
 from apps.datasets.card import markdown, public_card
 from apps.datasets.files.archive import PROCESS_LABELS, STEPWISE, stepwise_rows
@@ -44,7 +45,7 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 class NewDatasetSerializer(RequestSerializer):
     """A dataset to create."""
 
-    name = serializers.CharField(max_length=200)
+    name = serializers.CharField(validators=[refuse_invisible], max_length=200)
     description = serializers.CharField(default="", allow_blank=True)
     licence = serializers.CharField(default="", allow_blank=True, max_length=200)
 

@@ -8,6 +8,7 @@ from django import forms
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Annotator, Queue
+from apps.common.names import NameField
 from apps.datasets.models import Split
 from apps.datasets.queries import freezable_queues, judging_annotators
 from apps.datasets.recipe import DEFAULT_SHARES, KINDS, MAX_SEED, BadRecipe, Recipe, check_kinds
@@ -17,7 +18,7 @@ from apps.datasets.rule_names import CHOICES, NAMES
 class DatasetForm(forms.Form):
     """A new dataset."""
 
-    name = forms.CharField(max_length=200)
+    name = NameField(max_length=200)
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 3}))
     licence = forms.CharField(
         max_length=200, required=False, help_text="Terms under which the rows may be used. It goes into every card."

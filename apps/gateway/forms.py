@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 from django import forms
 
 from apps.accounts.models import Membership
+from apps.common.names import NameField
 from apps.gateway.spending.models import DECIMALS, LIMITS, WHOLE_DIGITS
 from apps.gateway.splits.changes import MAX_ARMS, ArmPlan
 from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSplit
@@ -94,7 +95,7 @@ class ArmsForm(forms.Form):
 class NewSplitForm(ArmsForm):
     """A split to create."""
 
-    name = forms.CharField(
+    name = NameField(
         max_length=80, help_text="The name that agents send as `model`, or as `split` when they open a session."
     )
     environment = forms.CharField(
@@ -119,7 +120,7 @@ def _served(member: Membership) -> Any:
 
 
 class FeedbackKeyForm(forms.Form):
-    name = forms.CharField(max_length=100, help_text="The site or app that uses it, such as “help center”.")
+    name = NameField(max_length=100, help_text="The site or app that uses it, such as “help center”.")
 
 
 class UsageLimitsForm(forms.Form):

@@ -9,6 +9,7 @@ from django import forms
 
 from apps.accounts.models import Membership, User, Workspace
 from apps.common.environments import SCRIPTS
+from apps.common.names import NameField
 from apps.policies.locations import weights_of
 from apps.policies.models import Endpoint, Policy, Publication
 from apps.policies.publication import publish_policy
@@ -33,7 +34,7 @@ class PolicyForm(forms.Form):
     """The form of a new policy. Fields that don't apply to its kind are ignored."""
 
     kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect, initial=Policy.Kind.MODEL)
-    name = forms.CharField(max_length=200)
+    name = NameField(max_length=200)
     location = forms.CharField(
         max_length=500,
         required=False,
@@ -93,7 +94,7 @@ class PublishForm(forms.Form):
     """How to publish a policy: only the ways that its run's weights support. The server's fields are ignored for a folder."""
 
     way = forms.ChoiceField(choices=(), widget=forms.RadioSelect, label="Method")
-    name = forms.CharField(
+    name = NameField(
         max_length=80,
         help_text="What it's called here. Publishing under a name in use replaces the policy behind it, once verified.",
     )

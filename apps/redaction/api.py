@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from apps.accounts.authentication import IsMember, RecentSignIn
 from apps.accounts.models import Role
 from apps.common.api import ListView, MemberView, RequestSerializer
+from apps.common.names import refuse_invisible
 from apps.redaction import rules
 from apps.redaction.detectors import DETECTORS
 from apps.redaction.models import RedactionRule
@@ -33,7 +34,7 @@ class NewRedactionRuleSerializer(RequestSerializer):
     """A detector, or a pattern with a name."""
 
     detector = serializers.ChoiceField(choices=list(DETECTORS), required=False, default="")
-    name = serializers.CharField(max_length=40, required=False, default="")
+    name = serializers.CharField(validators=[refuse_invisible], max_length=40, required=False, default="")
     pattern = serializers.CharField(
         max_length=MAX_PATTERN_LENGTH,
         required=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
+from apps.common.names import NameField
 from apps.redaction.detectors import DETECTORS
 from apps.redaction.patterns import MAX_PATTERN_LENGTH
 from apps.redaction.rules import MAX_SAMPLE_LENGTH
@@ -14,7 +15,7 @@ class DetectorForm(forms.Form):
 
 
 class PatternForm(forms.Form):
-    name = forms.CharField(max_length=40, help_text="The marker shows it: [redacted: ticket].")
+    name = NameField(max_length=40, help_text="The marker shows it: [redacted: ticket].")
     pattern = forms.CharField(
         max_length=MAX_PATTERN_LENGTH,
         strip=False,

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from apps.accounts.authentication import IsMember, RecentSignIn
 from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
+from apps.common.names import refuse_invisible
 from apps.webhooks import destinations
 from apps.webhooks.events import EventType
 from apps.webhooks.models import Delivery, Destination
@@ -60,7 +61,7 @@ class NewWebhookSerializer(RequestSerializer):
     """A destination, and the events to send there."""
 
     kind = serializers.ChoiceField(choices=Destination.Kind.choices, default=Destination.Kind.WEBHOOK)
-    name = serializers.CharField(max_length=100)
+    name = serializers.CharField(validators=[refuse_invisible], max_length=100)
     address = serializers.CharField(max_length=500, help_text="A URL, or a member's e-mail address.")
     events = serializers.ListField(
         child=serializers.ChoiceField(choices=EventType.choices), max_length=len(EventType), min_length=1
@@ -70,7 +71,7 @@ class NewWebhookSerializer(RequestSerializer):
 class ChangeWebhookSerializer(RequestSerializer):
     """The changes; omitted fields stay the same."""
 
-    name = serializers.CharField(max_length=100, required=False)
+    name = serializers.CharField(validators=[refuse_invisible], max_length=100, required=False)
     events = serializers.ListField(
         child=serializers.ChoiceField(choices=EventType.choices),
         max_length=len(EventType),

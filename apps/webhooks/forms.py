@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
+from apps.common.names import NameField
 from apps.webhooks.events import EventType
 from apps.webhooks.models import Destination
 
@@ -11,7 +12,7 @@ from apps.webhooks.models import Destination
 class ChangeForm(forms.Form):
     """The changeable properties of a destination. Its address isn't one, since deliveries refer to it."""
 
-    name = forms.CharField(max_length=100, help_text="What it is, such as “deploy bot” or “#agents in Slack”.")
+    name = NameField(max_length=100, help_text="What it is, such as “deploy bot” or “#agents in Slack”.")
     events = forms.MultipleChoiceField(choices=EventType.choices, widget=forms.CheckboxSelectMultiple)
 
 

@@ -22,6 +22,7 @@ from apps.annotation.models import Annotator, Queue
 from apps.annotation.queues.sources import Selection
 from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, MemberView, RequestSerializer
+from apps.common.names import refuse_invisible
 from apps.trajectories.models import ImportBatch
 
 
@@ -85,7 +86,7 @@ class ColumnSerializer(RequestSerializer):
 class NewImportedJudgmentsSerializer(RequestSerializer):
     """The meanings of a file's columns."""
 
-    name = serializers.CharField(max_length=200, help_text="The name of the queue.")
+    name = serializers.CharField(validators=[refuse_invisible], max_length=200, help_text="The name of the queue.")
     kind = serializers.ChoiceField(Queue.Kind.choices)
     origin = serializers.CharField(
         max_length=300,

@@ -24,6 +24,7 @@ from apps.annotation.models.queues import MAX_OVERLAP
 from apps.annotation.queues.settings import change_settings
 from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, RequestSerializer, cleaned
+from apps.common.names import refuse_invisible
 from contract.quoting import legible
 
 MAX_LABELERS = 1000
@@ -61,7 +62,7 @@ class QueueSettingsSerializer(serializers.ModelSerializer[Queue]):
 class ChangeQueueSerializer(RequestSerializer):
     """The settings to change; omitted ones stay the same."""
 
-    name = serializers.CharField(max_length=200, required=False)
+    name = serializers.CharField(validators=[refuse_invisible], max_length=200, required=False)
     overlap = serializers.IntegerField(
         min_value=1,
         max_value=MAX_OVERLAP,

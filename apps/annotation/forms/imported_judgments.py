@@ -12,6 +12,7 @@ from django import forms
 from apps.annotation.kinds import KINDS
 from apps.annotation.kinds.meanings import Column, Columns, Meanings, Survey
 from apps.annotation.models import Annotator
+from apps.common.names import NameField
 
 NOTHING = ("", "–")
 FIRST_STEP = [
@@ -62,7 +63,7 @@ class Part(NamedTuple):
 class AdoptForm(forms.Form):
     """Built from the columns of the file: one field per value."""
 
-    name = forms.CharField(max_length=200, help_text="The name of the queue for these judgments.")
+    name = NameField(max_length=200, help_text="The name of the queue for these judgments.")
     judged = forms.ChoiceField(label="Kind of judgment", widget=forms.RadioSelect)
     source = forms.CharField(
         label="Source",

@@ -13,6 +13,7 @@ from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.kinds.questions import Asks
 from apps.annotation.models import Queue
 from apps.annotation.models.queues import MAX_OVERLAP
+from apps.common.names import NameField
 from contract.questions import BadQuestions, Question, read
 
 MAX_QUESTIONS_LENGTH = 100_000
@@ -56,7 +57,7 @@ def builder_kinds() -> str:
 class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type: ignore[misc]  # mypy knows no bases that are looked up
     """A new queue, with the fields of every kind. `pairing` and `overlap` also work on incomplete forms, for the preview."""
 
-    name = forms.CharField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
+    name = NameField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
     judged = forms.ChoiceField(
         label="Kind of judgment",
         choices=Queue.Kind.choices,

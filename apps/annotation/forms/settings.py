@@ -19,6 +19,7 @@ from apps.annotation.phrases import a_is_left_in_review
 from apps.annotation.queues.overlap import FewerPeople
 from apps.annotation.queues.question_changes import version_of
 from apps.annotation.queues.settings import Settings
+from apps.common.names import NameField
 from apps.policies.models import Policy
 from contract.questions import BadQuestions, Question, read
 
@@ -26,7 +27,7 @@ from contract.questions import BadQuestions, Question, read
 class SettingsForm(forms.Form):
     """The settings that may change while people work."""
 
-    name = forms.CharField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
+    name = NameField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
     overlap = forms.IntegerField(
         label="People per item",
         max_value=MAX_OVERLAP,

@@ -25,6 +25,7 @@ from apps.common import fair_share
 from apps.common.api import ListView, MemberView, RequestSerializer
 from apps.common.json_body import StrictJSONParser
 from apps.common.limits import Limit, TooManyTries
+from apps.common.names import refuse_invisible
 from apps.gateway import feedback
 from apps.gateway.models import Feedback, FeedbackKey, Session
 from apps.gateway.sessions import SessionRefused
@@ -195,7 +196,7 @@ class FeedbackKeyWithSecretSerializer(FeedbackKeySerializer):
 class NewFeedbackKeySerializer(RequestSerializer):
     """A name for where the key is used."""
 
-    name = serializers.CharField(max_length=100)
+    name = serializers.CharField(validators=[refuse_invisible], max_length=100)
 
 
 class FeedbackKeysView(ListView):

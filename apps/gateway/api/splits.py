@@ -17,6 +17,7 @@ from rest_framework.reverse import reverse
 from apps.accounts.authentication import IsMember, RecentSignIn
 from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
+from apps.common.names import refuse_invisible
 from apps.gateway.splits import changes
 from apps.gateway.splits.changes import ArmPlan
 from apps.gateway.splits.figures import SplitFigures, figures_of
@@ -62,7 +63,9 @@ class NewSplitSerializer(ChangeSplitSerializer):
     """A split to create."""
 
     name = serializers.CharField(
-        max_length=80, help_text="The model name that agents request: letters, digits, dots, dashes."
+        validators=[refuse_invisible],
+        max_length=80,
+        help_text="The model name that agents request: letters, digits, dots, dashes.",
     )
     environment = serializers.CharField(
         required=False,

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from apps.accounts.authentication import IsMember, RecentSignIn
 from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
+from apps.common.names import refuse_invisible
 from apps.policies.models import Policy, Publication
 from apps.policies.publication import PublishingRefused, publish_policy, roll_back_publication
 from apps.policies.registration import MAX_REPLICAS, PolicyRefused, register_server
@@ -54,7 +55,11 @@ class NewPublicationSerializer(RequestSerializer):
     """How and where to publish a policy."""
 
     way = serializers.ChoiceField(choices=Publication.Way.choices)
-    name = serializers.CharField(max_length=80, help_text="What it's called here; servers know it by `served_name`.")
+    name = serializers.CharField(
+        validators=[refuse_invisible],
+        max_length=80,
+        help_text="What it's called here; servers know it by `served_name`.",
+    )
     server = serializers.CharField(
         max_length=300,
         required=False,

@@ -16,6 +16,7 @@ from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
+from apps.common.names import refuse_invisible
 from apps.datasets.models import Version
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
@@ -134,7 +135,7 @@ class NewRunSerializer(RequestSerializer):
     )
     preset = serializers.ChoiceField(choices=list(PRESETS), default="standard")
     method = serializers.ChoiceField(choices=list(METHODS), default="full")
-    name = serializers.CharField(max_length=180, required=False, default="")
+    name = serializers.CharField(validators=[refuse_invisible], max_length=180, required=False, default="")
     config = ConfigField(required=False, default=dict)
 
 

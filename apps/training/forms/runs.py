@@ -12,6 +12,7 @@ from django import forms
 
 from apps.accounts.models import Membership
 from apps.common.environments import CHOICES, ENVIRONMENTS
+from apps.common.names import NameField
 from apps.datasets.models import Version
 from apps.policies.models import Policy
 from apps.policies.registration import NoSuchPlace, hub_base
@@ -71,7 +72,7 @@ class RunForm(forms.Form):
     method = forms.ChoiceField(
         choices=list(METHODS.items()), initial="full", widget=forms.RadioSelect, label="Weights to train"
     )
-    name = forms.CharField(
+    name = NameField(
         max_length=180,
         required=False,
         help_text="Names the training run and its policy. Empty: generated from the choices above.",
