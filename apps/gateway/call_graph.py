@@ -92,30 +92,44 @@ NO_PARENT = Parent(None, Join.ROOT)
 
 @dataclass
 class CallGraph:
-    """The answered calls of one session."""
+    """The answered calls of one session, indexed as they're added: a session may have hundreds of thousands, and each call looks among them."""
 
     key: bytes
     """Key for sealing digests: otherwise redacted text could be guessed, and each guess checked against the stored digest."""
-    nodes: dict[UUID, Node] = field(default_factory=dict)
+    nodes: dict[UUID, Node] = field(default_factory=dict, init=False)
+    tokens: int = field(default=0, init=False)
+    """Total tokens used."""
+    last: UUID | None = field(default=None, init=False)
+    """The latest call."""
+    _by_body: dict[bytes, UUID] = field(default_factory=dict, init=False)
+    """The latest call with each request."""
+    _by_chat: dict[bytes, Node] = field(default_factory=dict, init=False)
+    """Of equal chats, the one that was added last."""
+    _by_sequence: dict[int, dict[bytes, list[Node]]] = field(default_factory=dict, init=False)
+    """The calls by the length of their token sequence and its digest."""
 
     def sealed(self, digest: bytes) -> bytes:
         """The digest as stored."""
         return hmac.digest(self.key, digest, "sha256")[:DIGEST_BYTES]
 
     def add(self, nodes: Iterable[Node]) -> None:
-        self.nodes |= {node.id: node for node in nodes}
+        """Add calls; known ones are ignored."""
+        for node in nodes:
+            if node.id not in self.nodes:
+                self.nodes[node.id] = node
+                self._index(node)
 
-    @property
-    def last(self) -> UUID | None:
-        return max(self.nodes, default=None)
-
-    @property
-    def tokens(self) -> int:
-        return sum(node.tokens for node in self.nodes.values())
+    def _index(self, node: Node) -> None:
+        self.tokens += node.tokens
+        self.last = max(self.last or node.id, node.id)
+        self._by_body[node.body_digest] = max(self._by_body.get(node.body_digest, node.id), node.id)
+        self._by_chat[node.chat_digest] = node
+        if node.sequence_length and node.sequence_digest is not None:
+            self._by_sequence.setdefault(node.sequence_length, {}).setdefault(node.sequence_digest, []).append(node)
 
     def same_request(self, body_digest: bytes) -> UUID | None:
         """The latest call with exactly this request body."""
-        return max((node.id for node in self.nodes.values() if node.body_digest == body_digest), default=None)
+        return self._by_body.get(body_digest)
 
     def continued(self, chat_digests: Sequence[bytes]) -> Node | None:
         """The call whose chat is the longest prefix of a chat with these digests."""
@@ -123,12 +137,10 @@ class CallGraph:
 
     def _longest_chat(self, chat_digests: Sequence[bytes]) -> tuple[int, Node | None]:
         """The call that `continued` returns, and the number of messages in its chat, reply included; 0 if there is none."""
-        # Of two equal replies, the later one.
-        nodes_by_digest = {node.chat_digest: node for node in self.nodes.values()}
         length, node = 0, None
         for count, digest in enumerate(chat_digests, start=1):
-            if (sealed := self.sealed(digest)) in nodes_by_digest:
-                length, node = count, nodes_by_digest[sealed]
+            if (match := self._by_chat.get(self.sealed(digest))) is not None:
+                length, node = count, match
         return length, node
 
     def parent_of(self, chat_digests: Sequence[bytes], prompt: Ids | None) -> Parent:
@@ -149,13 +161,11 @@ class CallGraph:
 
     def _longest_prefix(self, prompt: Ids) -> list[Node]:
         """The calls whose whole sequence is a prefix of `prompt`."""
-        digests = sequence_digests(
-            prompt, {node.sequence_length for node in self.nodes.values() if node.sequence_length}
-        )
+        digests = sequence_digests(prompt, self._by_sequence)
         return [
             node
-            for node in self.nodes.values()
-            if node.sequence_length in digests and self.sealed(digests[node.sequence_length]) == node.sequence_digest
+            for length, digest in digests.items()
+            for node in self._by_sequence[length].get(self.sealed(digest), [])
         ]
 
 
