@@ -354,6 +354,7 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_NAME_OVERRIDES": {
         "CountOrDropEnum": ["count", "drop"],
+        "KeepOrLeaveOutEnum": ["keep", "leave_out"],
         "ExperimentState": "apps.arena.models.Experiment.State",
         "DestinationKind": "apps.webhooks.models.Destination.Kind",
         "JobState": "apps.jobs.models.JobState",

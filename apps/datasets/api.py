@@ -80,6 +80,11 @@ class RecipeSerializer(RequestSerializer):
         default="count",
         help_text="Judgments “both bad” make no row: count them in the card, or drop them.",
     )
+    failed_pairs = Chosen(
+        CHOICES["failed_pairs"],
+        default="keep",
+        help_text="Pairs of two trajectories that failed: kept, or left out.",
+    )
     annotator_kinds = serializers.MultipleChoiceField(
         choices=KINDS, default=set(KINDS), help_text="The kinds of annotators whose judgments count."
     )

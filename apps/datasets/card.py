@@ -42,6 +42,7 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
         "position": share(figures.left, figures.sided),
         "lengths": {"chosen": figures.chosen.to_json(), "rejected": figures.rejected.to_json()},
         "longer_chosen": share(figures.longer_chosen, sum(figures.rows.values()) - figures.same_length),
+        "failed_pairs": share(figures.failed_pairs, sum(figures.rows.values())),
         "agreement": figures.agreement.to_json(),
     }
 
@@ -181,6 +182,7 @@ def _pair_lines(card: dict[str, Any]) -> list[str]:
         *_agreement_lines(card),
         "",
         f"Left side preferred: {_share_words(card['position'])}. Longer trajectory preferred: {_share_words(card['longer_chosen'])}.",
+        *([f"Both trajectories failed: {_share_words(card['failed_pairs'])}."] if "failed_pairs" in card else []),
         "",
         *table(("Judgment", "Count"), [(name.replace("_", " "), count) for name, count in card["strengths"].items()]),
     ]

@@ -13,6 +13,7 @@ from apps.annotation.quality.agreement import agreement, to_json
 from apps.common.proportions import wilson
 from apps.datasets.rows.divergence import Sides
 from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.pairs import Pair
 from apps.datasets.selection.votes import Vote
 
 STRENGTHS = {1: "slightly", 2: "clearly", 3: "much"}
@@ -91,6 +92,8 @@ class Figures:
     rejected: Side = field(default_factory=Side)
     longer_chosen: int = 0
     same_length: int = 0
+    failed_pairs: int = 0
+    """Rows of two trajectories that failed."""
     agreement: Agreement = field(default_factory=Agreement)
     runs: int = 0
     """Single trajectories that were judged."""
@@ -130,8 +133,9 @@ class Figures:
         self.policies[policy] += 1
         self.whole.add(messages)
 
-    def count_row(self, sides: Sides, *, split: str, task: UUID, environment: str, policies: tuple[str, str]) -> None:
+    def count_row(self, sides: Sides, pair: Pair, *, split: str, policies: tuple[str, str]) -> None:
         """Add one row made from a pair."""
+        task, environment = pair.task.id, pair.task.environment
         self.rows[split] += 1
         self.tasks.setdefault(split, set()).add(task)
         self.environments[environment] += 1
@@ -142,6 +146,7 @@ class Figures:
         longer = self.chosen.sizes[-1] - self.rejected.sizes[-1]
         self.longer_chosen += longer > 0
         self.same_length += longer == 0
+        self.failed_pairs += pair.both_failed
 
 
 def spread(values: array[int]) -> dict[str, int]:

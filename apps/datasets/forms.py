@@ -88,6 +88,12 @@ class RecipeForm(forms.Form):
         initial="count",
         help_text="They never make a row.",
     )
+    failed_pairs = forms.ChoiceField(
+        label=NAMES["failed_pairs"],
+        choices=list(CHOICES["failed_pairs"].items()),
+        initial="keep",
+        help_text="A policy that learns from them may learn to fail sooner.",
+    )
     annotator_kinds = forms.MultipleChoiceField(
         label=NAMES["annotator_kinds"],
         choices=list(CHOICES["annotator_kinds"].items()),

@@ -19,6 +19,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "adjudicated": ("win", "ignore"),
     "ties": ("count", "drop"),
     "both_bad": ("count", "drop"),
+    "failed_pairs": ("keep", "leave_out"),
     "flagged": ("keep", "leave_out"),
     "surrogates": ("replace", "keep"),
 }
@@ -65,6 +66,10 @@ class Recipe:
     """A tie never makes a row. count: it's included in the card's figures and lowers a row's weight. drop: it's ignored."""
     both_bad: str = "count"
     """How "both bad" judgments count; the choices are those of `ties`."""
+    failed_pairs: str = "keep"
+    """Pairs of two trajectories whose outcomes are failures: keep them, or leave_out. Whatever people prefer about a failure, often that it ends sooner,
+    a policy may learn to do.
+    """
     annotator_kinds: tuple[str, ...] = KINDS
     """The kinds of annotators whose judgments count: people, models, rules. Rows and card name the kind."""
     without_annotators: tuple[str, ...] = ()

@@ -205,6 +205,7 @@ _card = having(
     strengths=COUNTS,
     position=SHARE,
     longer_chosen=SHARE,
+    failed_pairs=SHARE,
     agreement=mapping,
 )
 _span = having(part=text, start=whole, quote=text, note=text)

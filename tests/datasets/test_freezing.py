@@ -98,6 +98,23 @@ def test_flagged_items_can_be_left_out_and_a_version_stays_as_it_was_made(
     assert again.content_hash == without.content_hash
 
 
+def test_pairs_of_two_failures_are_counted_and_can_be_left_out(
+    dataset: Dataset, member: Membership, queue: Queue
+) -> None:
+    outcomes = [(False, False), (False, True), (True, True), (None, False), (None, None)]
+    for a, b in outcomes:
+        task = factories.task(of=member.workspace)
+        pair = (factories.trajectory(of=task, success=success) for success in (a, b))
+        factories.preference(2, on=factories.item(of=queue, **dict(zip("ab", pair, strict=True))))
+    everything = {"train": 100, "validation": 0, "test": 0}
+
+    kept = freeze(dataset, member, queue, **everything)
+    assert (kept.row_counts["train"], kept.card["failed_pairs"]["count"], kept.card["failed_pairs"]["of"]) == (5, 1, 5)
+    without = freeze(dataset, member, queue, **everything, failed_pairs="leave_out")
+    assert (without.row_counts["train"], without.card["failed_pairs"]["count"]) == (4, 0)
+    assert without.card["dropped"] == {"both_failed": 1}
+
+
 def test_skill_decides_where_the_recipe_believes_in_it(dataset: Dataset, member: Membership, queue: Queue) -> None:
     careful, other, careless = (factories.annotator(of=member.workspace) for _ in range(3))
     for n in range(12):  # two annotators always agree; the third contradicts them every other time

@@ -107,6 +107,7 @@ def rules(queue: Queue, **changes: object) -> dict[str, object]:
         "minimum_strength": 1,
         "ties": "count",
         "both_bad": "count",
+        "failed_pairs": "keep",
         "annotator_kinds": ["person", "model", "rule"],
         "train": 100,
         "validation": 0,

@@ -200,6 +200,20 @@ def test_without_a_worker_the_page_says_that_nobody_knows():
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(("failed", "is_told"), [(5, False), (30, True)])
+def test_whoever_plans_is_told_of_many_pairs_of_two_failures(tmp_path: Path, failed: int, is_told: bool):
+    base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
+    card = {"failed_pairs": {"count": failed, "of": 100, "share": failed / 100, "low": 0.0, "high": 1.0}}
+    version = factories.dataset_version(of=base.workspace, card=card)
+    check = preflight.check(a_plan(workspace=base.workspace, base=base, version=version).as_json())
+    told = [note for note in check.notes if "both trajectories failed" in note]
+    assert told == [
+        f"In {failed} of 100 rows, both trajectories failed. A policy may learn from them to fail sooner. "
+        "A version can be frozen without them: Pairs of two failures, leave them out."
+    ] * is_told
+
+
+@pytest.mark.django_db
 def test_the_worker_looks_again_at_what_it_really_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from apps.training.folders import RunFolder
 

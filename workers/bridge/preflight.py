@@ -14,6 +14,7 @@ from django.conf import settings
 from apps.accounts.models import Workspace
 from apps.common.quantities import size
 from apps.datasets.models import Split, Version
+from apps.datasets.rule_names import CHOICES, NAMES
 from apps.policies.models import Policy
 from apps.policies.registration import hub_base
 from apps.training.folders import RunFolder
@@ -40,6 +41,8 @@ BYTES_PER_TOKEN = 3.0
 """Characters per token of JSON in English and code: low, so that row lengths are overestimated rather than underestimated."""
 DEFAULT_ROW_TOKENS = 512
 TIGHT_SHARE = 0.85
+MANY_FAILED_PAIRS = 0.1
+"""Share of a version's rows."""
 SETTING_PATH = re.compile(r"[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*")
 
 
@@ -83,6 +86,8 @@ def check(plan: dict[str, Any]) -> Check:
         )
     if requirements and capacity and not refusals and requirements.memory_mb > TIGHT_SHARE * capacity.memory_mb:
         notes.append("It will be tight: the estimate is close to what the worker has.")
+    if note := _failed_pairs_note(version):
+        notes.append(note)
     return Check(
         state="refused" if refusals else "passed",
         refusals=refusals,
@@ -96,6 +101,16 @@ def check(plan: dict[str, Any]) -> Check:
         seconds_high=forecast.high,
         time_words=forecast.basis,
         run_json=json.dumps(config.to_json(), indent=2),
+    )
+
+
+def _failed_pairs_note(version: Version | None) -> str | None:
+    failed = version.card.get("failed_pairs") if version else None
+    if not failed or (failed["share"] or 0.0) < MANY_FAILED_PAIRS:
+        return None
+    return (
+        f"In {failed['count']:,} of {failed['of']:,} rows, both trajectories failed. A policy may learn from them to fail sooner. "
+        f"A version can be frozen without them: {NAMES['failed_pairs']}, {CHOICES['failed_pairs']['leave_out'].lower()}."
     )
 
 

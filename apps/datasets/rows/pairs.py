@@ -93,9 +93,7 @@ class PairRows:
         return (names[0], names[1]) if verdict.first_won else (names[1], names[0])
 
     def _count(self, judged: JudgedPair, verdict: Verdict, metadata: dict[str, Any], sides: Sides, split: str) -> None:
-        task = judged.pair.task
-        policies = self._policies(judged, verdict)
-        self.figures.count_row(sides, split=split, task=task.id, environment=task.environment, policies=policies)
+        self.figures.count_row(sides, judged.pair, split=split, policies=self._policies(judged, verdict))
         if contents := self.materials.row_type.contents:
             self.figures.kinds.update(contents(metadata))
 

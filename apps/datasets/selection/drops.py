@@ -13,6 +13,7 @@ class Drop(StrEnum):
     NO_MAJORITY = "no_majority"
     UNSURE = "unsure"
     WEAK = "weak"
+    BOTH_FAILED = "both_failed"
     NO_STEPS = "no_steps"
     HELD_OUT = "held_out"
     SAME = "same"
@@ -32,6 +33,7 @@ REASONS: dict[Drop, str] = {
     Drop.NO_MAJORITY: "Annotators disagree: the lead is smaller than asked for",
     Drop.UNSURE: "Less certain than asked for",
     Drop.WEAK: "Weaker than the strength asked for",
+    Drop.BOTH_FAILED: "Both trajectories failed",
     Drop.NO_STEPS: "A trajectory has no assistant step",
     Drop.HELD_OUT: "The task is held out, but was in the training split before",
     Drop.SAME: "Both trajectories have the same messages",

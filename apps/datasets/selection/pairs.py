@@ -28,6 +28,7 @@ from apps.datasets.selection.votes import Belief, Decision, Ruling, Vote, counte
 JUDGMENTS = """
 SELECT t.id, t.environment, t.key, t.held_out, ts.split,
        x.id::text, y.id::text, x.step_count, y.step_count, x.policy_id, y.policy_id,
+       x.success IS FALSE AND y.success IS FALSE,
        i.id, p.id::text, p.annotator_id,
        CASE WHEN i.a_id = x.id THEN p.strength ELSE -p.strength END,
        p.both_bad, (i.a_id = x.id) = p.a_was_left,
@@ -60,6 +61,8 @@ class Pair(NamedTuple):
     second_steps: int
     first_policy: UUID | None
     second_policy: UUID | None
+    both_failed: bool
+    """As far as outcomes are known."""
     items: tuple[int, ...]
     votes: tuple[Vote, ...]
     ruling: Ruling | None
@@ -96,7 +99,7 @@ def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
             decision = decide_by(pair.ruling, votes or latest(pair.votes), recipe)
         else:
             decision = decide(votes, recipe, believed.get((pair.first, pair.second)))
-        if decision.verdicts and (unfit := _unfit(pair)):
+        if decision.verdicts and (unfit := _unfit(pair, recipe)):
             decision = Decision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
         yield JudgedPair(pair, votes, decision)
 
@@ -109,12 +112,14 @@ def _beliefs(recipe: Recipe, workspace: Workspace) -> Beliefs:
     return beliefs(pairs, recipe.aggregation)
 
 
-def _unfit(pair: Pair) -> Drop | None:
+def _unfit(pair: Pair, recipe: Recipe) -> Drop | None:
     """Why this pair can't make a row, regardless of its judgments."""
     if not (pair.first_steps and pair.second_steps):
         return Drop.NO_STEPS
     if pair.task.held_out and pair.task.split == Split.TRAIN:
         return Drop.HELD_OUT
+    if pair.both_failed and recipe.failed_pairs == "leave_out":
+        return Drop.BOTH_FAILED
     return None
 
 
@@ -136,7 +141,7 @@ def _pairs(recipe: Recipe, workspace: Workspace) -> Iterator[Pair]:
 
 
 def _pair(rows: list[tuple[Any, ...]]) -> Pair:
-    first, second, first_steps, second_steps, first_policy, second_policy = rows[0][5:11]
+    first, second, first_steps, second_steps, first_policy, second_policy, both_failed = rows[0][5:12]
     return Pair(
         task=SplitTask(*rows[0][:5]),
         first=first,
@@ -145,9 +150,10 @@ def _pair(rows: list[tuple[Any, ...]]) -> Pair:
         second_steps=second_steps,
         first_policy=first_policy,
         second_policy=second_policy,
-        items=tuple(sorted({row[11] for row in rows})) if len(rows) > 1 else (rows[0][11],),
-        votes=tuple(Vote(*row[12:17]) for row in rows),
-        ruling=max((Ruling(*row[17:]) for row in rows if row[17]), default=None),
+        both_failed=both_failed,
+        items=tuple(sorted({row[12] for row in rows})) if len(rows) > 1 else (rows[0][12],),
+        votes=tuple(Vote(*row[13:18]) for row in rows),
+        ruling=max((Ruling(*row[18:]) for row in rows if row[18]), default=None),
     )
 
 

@@ -87,6 +87,7 @@ class Recipe(TypedDict, total=False):
     minimum_strength: int  # 1 slightly, 2 clearly, 3 much better.
     ties: Literal["count", "drop"]  # Ties make no row: count them in the card, or drop them.
     both_bad: Literal["count", "drop"]  # The same for “both bad”.
+    failed_pairs: Literal["keep", "leave_out"]  # Pairs of two trajectories that failed.
     annotator_kinds: Sequence[Literal["person", "model", "rule"]]  # Whose judgments are included.
     without_annotators: Sequence[str]  # Annotators whose judgments are excluded.
     flagged: Literal["keep", "leave_out"]  # Items that an annotator flagged: kept, or left out as of now.
