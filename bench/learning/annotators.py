@@ -6,7 +6,7 @@ environment's: success first, then sub-goals, then fewer turns. Not modeled: cor
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -32,13 +32,18 @@ def quality(rollout: Trajectory) -> Quality:
     )
 
 
-def preferences(rollouts: list[Trajectory], *, per_task: int, seed: int) -> list[dict[str, Any]]:
+def progress(rollout: Trajectory) -> tuple[bool, float]:
+    """The criteria without the number of turns: of two failures that reached the same sub-goals, the shorter one isn't better."""
+    return quality(rollout)[:2]
+
+
+def preferences(
+    rollouts: list[Trajectory], *, per_task: int, seed: int, measure: Callable[[Trajectory], Any] = quality
+) -> list[dict[str, Any]]:
     """Preference rows: `per_task` random pairs per task, without equals; see `majority_row`."""
     chance = random.Random(seed)
-    return [
-        majority_row(better, worse, chance)
-        for better, worse in which_differ(rollouts, per_task=per_task, chance=chance)
-    ]
+    pairs = which_differ(rollouts, per_task=per_task, chance=chance, measure=measure)
+    return [majority_row(better, worse, chance) for better, worse in pairs]
 
 
 def majority_row(better: Trajectory, worse: Trajectory, chance: random.Random) -> dict[str, Any]:
@@ -50,14 +55,18 @@ def majority_row(better: Trajectory, worse: Trajectory, chance: random.Random) -
 
 
 def which_differ(
-    rollouts: list[Trajectory], *, per_task: int, chance: random.Random
+    rollouts: list[Trajectory],
+    *,
+    per_task: int,
+    chance: random.Random,
+    measure: Callable[[Trajectory], Any] = quality,
 ) -> Iterator[tuple[Trajectory, Trajectory]]:
-    """`per_task` random pairs per task, the better one first, without equals."""
+    """`per_task` random pairs per task that differ by `measure`, the better one first."""
     by_task: dict[str, list[Trajectory]] = defaultdict(list)
     for rollout in rollouts:
         if rollout.steps:
             by_task[rollout.task.key].append(rollout)
     for group in by_task.values():
-        differ = [(a, b) for a, b in combinations(distinct(group), 2) if quality(a) != quality(b)]
+        differ = [(a, b) for a, b in combinations(distinct(group), 2) if measure(a) != measure(b)]
         for a, b in chance.sample(differ, min(per_task, len(differ))):
-            yield (a, b) if quality(a) > quality(b) else (b, a)
+            yield (a, b) if measure(a) > measure(b) else (b, a)

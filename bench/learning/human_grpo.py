@@ -1,6 +1,6 @@
 """GRPO on a reward model that learned from simulated annotators' preferences, alone or beside the environment's outcome."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from bench.learning import annotators
 from bench.learning.harness import Bench, Outcome
 from bench.learning.plain import PLAIN
 from bench.learning.training import online, parted, play_own, settings, written
+from contract.trajectory import Trajectory
 
 PREFERENCES_A_TASK = 1
 HELD_OUT_PREFERENCES_A_TASK = 3
@@ -37,6 +38,18 @@ def human_grpo_masked(bench: Bench) -> Outcome:
     return result
 
 
+def human_grpo_progress(bench: Bench) -> Outcome:
+    """Like `human-grpo` with the reward model alone, whose annotators only compared rollouts that differ in success or sub-goals; `less_human_grpo`
+    compares the two, task by task.
+    """
+    human_grpo(bench)
+    model = reward_model(bench, "progress-rm", people_pairs(bench, "progress", annotators.progress))
+    result = online_on(bench, "human-grpo-progress", "progress-rm", MIXES["learned-only"])
+    result.more |= {"ranked": model["held_out_accuracy"], "pairs": model["rows"]["train"]}
+    result.more["less_human_grpo"] = bench.difference("human-grpo-learned-only", "human-grpo-progress")._asdict()
+    return result
+
+
 def online_on(bench: Bench, stage: str, model: str, weights: Mapping[str, float], **changes: Any) -> Outcome:
     """GRPO on these reward terms, with the reward model of the run `model`. `learned` is the reward model's mean on the held-out tasks at each evaluation,
     by step.
@@ -55,10 +68,15 @@ def reward_model(bench: Bench, name: str, files: tuple[str, str]) -> dict[str, A
     return bench.run(name, {"kind": "reward_model", **settings(bench, recipe.REWARD_MODEL, *files)})
 
 
-def people_pairs(bench: Bench) -> tuple[str, str]:
+def people_pairs(
+    bench: Bench, name: str = "people", measure: Callable[[Trajectory], Any] = annotators.quality
+) -> tuple[str, str]:
     """Files of training preferences, and of held-out preferences on other tasks."""
     play_own(bench)
-    learned, others = parted(bench.trajectories("own"))
-    train = annotators.preferences(learned, per_task=PREFERENCES_A_TASK, seed=bench.seed)
-    held_out = annotators.preferences(others, per_task=HELD_OUT_PREFERENCES_A_TASK, seed=bench.seed)
-    return written(bench, "people", train, held_out)
+    train, held_out = (
+        annotators.preferences(rollouts, per_task=per_task, seed=bench.seed, measure=measure)
+        for rollouts, per_task in zip(
+            parted(bench.trajectories("own")), (PREFERENCES_A_TASK, HELD_OUT_PREFERENCES_A_TASK), strict=True
+        )
+    )
+    return written(bench, name, train, held_out)
