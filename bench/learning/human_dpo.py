@@ -3,12 +3,13 @@
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.learning import panel
-from bench.learning.annotators import preferences, which_differ
+from bench.learning.annotators import preferences, progress, quality, which_differ
 from bench.learning.harness import Bench, Outcome
 from bench.learning.training import from_pairs, parted, play_own, written
+from contract.trajectory import Trajectory
 
 PAIRS_A_TASK = 1
 
@@ -20,6 +21,8 @@ class Labels(NamedTuple):
     share: float
     """Share of the pairs used. A third of them with three votes cost as many judgments as all with one."""
     aggregated: bool
+    measure: Callable[[Trajectory], Any] = quality
+    """Pairs that are equal by it aren't sent to annotators."""
 
 
 LABELS = {
@@ -28,25 +31,27 @@ LABELS = {
     "weighted": Labels(3, 1.0, aggregated=True),
     "third-majority": Labels(3, 1 / 3, aggregated=False),
     "third-weighted": Labels(3, 1 / 3, aggregated=True),
+    "progress-majority": Labels(3, 1.0, aggregated=False, measure=progress),
+    "progress-weighted": Labels(3, 1.0, aggregated=True, measure=progress),
 }
 """Single votes are never aggregated: they say nothing about the annotators, so all weights would be equal."""
 
 
 def human_dpo(bench: Bench, *, labels: str, scope: str) -> Outcome:
     """`judgments` is the cost of the pairs, and `right` the weighted share whose chosen side is the better one; `less_majority` compares weighted
-    labels with majority labels from the same votes, task by task.
+    labels with majority labels from the same votes, task by task, and `less_all` the pairs that differ in progress with all.
     """
     prefix = "human-step-dpo" if scope == "step" else "human-dpo"
     rule = LABELS[labels]
     play_own(bench)
     learned, others = parted(bench.trajectories("own"))
     chance = random.Random(bench.seed)
-    pairs = list(which_differ(learned, per_task=PAIRS_A_TASK, chance=chance))
+    pairs = list(which_differ(learned, per_task=PAIRS_A_TASK, chance=chance, measure=rule.measure))
     chance.shuffle(pairs)
     judged = panel.judged(pairs[: round(rule.share * len(pairs))], overlap=rule.overlap, seed=bench.seed)
     chosen = panel.by_dawid_skene(judged) if rule.aggregated else panel.by_majority(judged)
     rows = [pair.row(side, weight) for pair, (side, weight) in zip(judged, chosen, strict=True) if weight > 0]
-    held_out = preferences(others, per_task=PAIRS_A_TASK, seed=bench.seed)
+    held_out = preferences(others, per_task=PAIRS_A_TASK, seed=bench.seed, measure=rule.measure)
     result = from_pairs(bench, f"{prefix}-{labels}", written(bench, f"labels-{labels}", rows, held_out), scope=scope)
     result.more["judgments"] = rule.overlap * len(judged)
     result.more["right"] = round(panel.share_right(judged, chosen), 4)
@@ -54,6 +59,10 @@ def human_dpo(bench: Bench, *, labels: str, scope: str) -> Outcome:
         plain = labels.replace("weighted", "majority")
         human_dpo(bench, labels=plain, scope=scope)
         result.more["less_majority"] = bench.difference(f"{prefix}-{plain}", f"{prefix}-{labels}")._asdict()
+    if rule.measure is progress:
+        every = labels.removeprefix("progress-")
+        human_dpo(bench, labels=every, scope=scope)
+        result.more["less_all"] = bench.difference(f"{prefix}-{every}", f"{prefix}-{labels}")._asdict()
     return result
 
 
