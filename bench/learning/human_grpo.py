@@ -45,9 +45,9 @@ def human_grpo_progress(bench: Bench) -> Outcome:
     human_grpo(bench)
     model = reward_model(bench, "progress-rm", people_pairs(bench, "progress", annotators.progress))
     result = online_on(bench, "human-grpo-progress", "progress-rm", MIXES["learned-only"])
-    result.more |= {"ranked": model["held_out_accuracy"], "pairs": model["rows"]["train"]}
-    result.more["less_human_grpo"] = bench.difference("human-grpo-learned-only", "human-grpo-progress")._asdict()
-    return result
+    less = bench.difference("human-grpo-learned-only", "human-grpo-progress")
+    details = {"ranked": model["held_out_accuracy"], "pairs": model["rows"]["train"], "less_human_grpo": less._asdict()}
+    return replace(result, more=result.more | details)
 
 
 def online_on(bench: Bench, stage: str, model: str, weights: Mapping[str, float], **changes: Any) -> Outcome:
