@@ -37,6 +37,11 @@ def progress(rollout: Trajectory) -> tuple[bool, float]:
     return quality(rollout)[:2]
 
 
+def success_first(rollout: Trajectory) -> Quality:
+    """The same criteria, with all failures equal."""
+    return quality(rollout) if rollout.outcome.success else Quality(False, 0.0, 0)
+
+
 def preferences(
     rollouts: list[Trajectory], *, per_task: int, seed: int, measure: Callable[[Trajectory], Any] = quality
 ) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from apps.demo import recipe
@@ -38,16 +39,24 @@ def human_grpo_masked(bench: Bench) -> Outcome:
     return result
 
 
-def human_grpo_progress(bench: Bench) -> Outcome:
-    """Like `human-grpo` with the reward model alone, whose annotators only compared rollouts that differ in success or sub-goals; `less_human_grpo`
-    compares the two, task by task.
+def human_grpo_without(bench: Bench, *, name: str, measure: Callable[[Trajectory], Any]) -> Outcome:
+    """Like `human-grpo` with the reward model alone, whose annotators only compared rollouts that differ by `measure`; `less_human_grpo` compares the
+    two, task by task.
     """
     human_grpo(bench)
-    model = reward_model(bench, "progress-rm", people_pairs(bench, "progress", annotators.progress))
-    result = online_on(bench, "human-grpo-progress", "progress-rm", MIXES["learned-only"])
-    less = bench.difference("human-grpo-learned-only", "human-grpo-progress")
+    stage = f"human-grpo-{name}"
+    model = reward_model(bench, f"{name}-rm", people_pairs(bench, name, measure))
+    result = online_on(bench, stage, f"{name}-rm", MIXES["learned-only"])
+    less = bench.difference("human-grpo-learned-only", stage)
     details = {"ranked": model["held_out_accuracy"], "pairs": model["rows"]["train"], "less_human_grpo": less._asdict()}
     return replace(result, more=result.more | details)
+
+
+HUMAN_GRPO: dict[str, Callable[[Bench], Outcome]] = {
+    f"human-grpo-{name}": partial(human_grpo_without, name=name, measure=measure)
+    for name, measure in (("progress", annotators.progress), ("success-first", annotators.success_first))
+}
+"""`progress`: without pairs that differ only in length. `success-first`: without pairs of two failures."""
 
 
 def online_on(bench: Bench, stage: str, model: str, weights: Mapping[str, float], **changes: Any) -> Outcome:

@@ -10,7 +10,7 @@ from bench.learning.corrections import CORRECTIONS
 from bench.learning.curation import curation
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.human_dpo import HUMAN_DPO
-from bench.learning.human_grpo import human_grpo, human_grpo_masked, human_grpo_progress
+from bench.learning.human_grpo import HUMAN_GRPO, human_grpo, human_grpo_masked
 from bench.learning.over_optimization import over_optimization
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from bench.learning.plain import GRADED, PLAIN, PLAIN_RLOO
@@ -181,7 +181,7 @@ STAGES: dict[str, Stage] = {
     "credit": credit_compared,
     "human-grpo": human_grpo,
     "human-grpo-masked": human_grpo_masked,
-    "human-grpo-progress": human_grpo_progress,
+    **HUMAN_GRPO,
     "over-optimization": over_optimization,
     **HUMAN_DPO,
     **DPO_ROUNDS,
