@@ -1,6 +1,6 @@
 """Simulated annotators mostly prefer the better rollout, and report how many of them agreed."""
 
-from bench.learning.annotators import preferences, quality
+from bench.learning.annotators import preferences, progress, quality, success_first
 from contract.trajectory import Outcome, Step, Task, Trajectory
 
 
@@ -21,6 +21,18 @@ def test_success_counts_before_subgoals_and_they_before_short_rollouts():
         rollout("t", "a b c", reached=1),
     ]
     assert sorted(ranked, key=quality, reverse=True) == ranked
+
+
+def test_pairs_that_only_differ_in_length_or_in_how_they_fail_can_be_left_out():
+    short, long, further = (
+        rollout("t", "a", reached=1),
+        rollout("t", "a b", reached=1),
+        rollout("t", "a b c", reached=2),
+    )
+    assert progress(short) == progress(long) < progress(further)
+    assert success_first(short) == success_first(further) < success_first(rollout("t", "a b c", success=True))
+    for measure, count in ((quality, 3), (progress, 2), (success_first, 0)):
+        assert len(preferences([short, long, further], per_task=5, seed=0, measure=measure)) == count
 
 
 def test_the_majority_mostly_finds_the_better_one():

@@ -4,7 +4,22 @@ import json
 from pathlib import Path
 
 from bench.learning.stages import STAGES
-from tests.bench.toy import Toy
+from tests.bench.toy import Learned, Toy
+
+
+def test_pairs_that_differ_in_progress_are_compared_with_all_pairs(tmp_path: Path) -> None:
+    outcome = STAGES["human-step-dpo-progress-majority"](Learned(tmp_path, seed=0))
+    every, fewer = (
+        json.loads((tmp_path / f"human-step-dpo-{labels}.json").read_text())
+        for labels in ("majority", "progress-majority")
+    )
+    assert {name for name in every if every[name] != fewer[name]} == {"data"}
+    assert (
+        len((tmp_path / "labels-progress-majority.jsonl").read_text().splitlines())
+        == outcome.more["judgments"] / 3
+        == 8
+    )
+    assert outcome.more["less_all"]["n"] == 300
 
 
 def test_weighted_labels_are_compared_with_the_majority_of_the_same_votes(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from bench.learning.human_grpo import human_grpo, human_grpo_masked
 from bench.learning.over_optimization import over_optimization
 from bench.learning.rounds import ROUNDS, dpo_rounds
-from bench.learning.stages import prm, process
+from bench.learning.stages import STAGES, prm, process
 from tests.bench.toy import Learned, Untrained
 
 
@@ -37,6 +39,16 @@ def test_peoples_reward_model_is_the_whole_reward_of_one_run_and_a_part_of_anoth
         0.5,
     )
     assert (outcome.more["ranked"]["value"], outcome.more["pairs"]) == (0.9, 8)
+
+
+@pytest.mark.parametrize("name", ["progress", "success-first"])
+def test_a_reward_model_of_fewer_pairs_is_compared_with_that_of_all(tmp_path: Path, name: str) -> None:
+    outcome = STAGES[f"human-grpo-{name}"](Learned(tmp_path, seed=0))
+    alone, fewer = (json.loads((tmp_path / f"human-grpo-{run}.json").read_text()) for run in ("learned-only", name))
+    assert [term["path"] for term in fewer["rewards"]["terms"]] == [f"../{name}-rm/model"]
+    assert {**fewer, "rewards": alone["rewards"]} == alone
+    assert outcome.more["less_human_grpo"]["n"] == 300
+    assert outcome.more["pairs"] == 8
 
 
 def test_the_masked_run_differs_from_the_mixed_one_by_its_mask_alone(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class Learned(Untrained):
         self.folder.mkdir(exist_ok=True)
         (self.folder / f"{name}.json").write_text(json.dumps(config))
         ranked = {"value": 0.9, "low": 0.8, "high": 1.0, "n": 6}
-        return {**REPORT, "held_out_accuracy": ranked, "rows": {"train": 8}, "rollouts": 64}
+        return {**REPORT, "held_out_accuracy": ranked, "rows": {"train": 8, "policy_tokens": 64}, "rollouts": 64}
 
     def success(self, model: str) -> Proportion:
         return Proportion(0.5, 0.4, 0.6, 300)

@@ -108,7 +108,7 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
         required=False,
         max_length=100_000,
         widget=forms.Textarea(attrs={"rows": 8}),
-        help_text="Markdown. Say what good and better mean, with an example of a close call. Each change is a new version.",
+        help_text="Markdown. Say what good and better mean, with an example of a close call, and ask for a tie if neither attempt got further. Each change is a new version.",
     )
 
     def __init__(self, data: Any = None, *, workspace: Workspace, initial: dict[str, Any] | None = None) -> None:
