@@ -8,6 +8,7 @@ allow more tries (OWASP, "Slow Down Online Guessing Attacks with Device Cookies"
 import hashlib
 from secrets import token_urlsafe
 from typing import NamedTuple
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth import authenticate, login
@@ -16,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
 
 from apps.accounts.models import User
+from apps.common.fair_share import FairShare
 from apps.common.limits import Limit
 
 # Per account and IP address, and per known browser: few, because a person who knows the password needs few.
@@ -25,6 +27,11 @@ PER_BROWSER = Limit("sign-in-browser", tries=10, seconds=15 * 60)
 PER_ACCOUNT = Limit("sign-in-account", tries=50, seconds=15 * 60)
 # Per IP address: more, because offices share one.
 PER_ADDRESS = Limit("sign-in-address", tries=50, seconds=15 * 60)
+
+PASSWORD_CHECKS = FairShare(workspace_at_once=2)
+"""Hashing a password takes a good part of a second of processor time, and strangers may come from any number of addresses."""
+OF_STRANGERS, OF_KNOWN_BROWSERS = UUID(int=1), UUID(int=2)
+"""Checks in progress are limited separately, so that people in known browsers don't wait for strangers."""
 
 COOKIE = "known"
 COOKIE_SECONDS = 365 * 24 * 3600
@@ -43,7 +50,7 @@ class KnownBrowser(NamedTuple):
 
 
 def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
-    """Start a session. Raises WrongCredentials, or TooManyTries before the password is checked."""
+    """Start a session. Raises WrongCredentials, or TooManyTries before the password is checked, also if too many others wait for that."""
     address = request.META.get("REMOTE_ADDR", "")
     account = _digest(email)
     browser = _known_browser(request)
@@ -54,7 +61,12 @@ def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
         PER_ADDRESS.count(address)
         PER_ACCOUNT_AND_ADDRESS.count(f"{account}@{address}")
         PER_ACCOUNT.count(account)
-    user = authenticate(request, username=email.strip(), password=password)
+    share = OF_KNOWN_BROWSERS if browser else OF_STRANGERS
+    PASSWORD_CHECKS.enter(None, share)
+    try:
+        user = authenticate(request, username=email.strip(), password=password)
+    finally:
+        PASSWORD_CHECKS.leave(None, share)
     if not isinstance(user, User):
         raise WrongCredentials("No account has this e-mail address and password.")
     if browser:

@@ -4,6 +4,7 @@ from django.urls import reverse
 
 from apps.accounts import login
 from apps.accounts.models import User
+from apps.common import fair_share
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -190,3 +191,33 @@ def test_demo_people_are_offered_only_where_the_demo_was_made(client, settings):
     assert "demo@example.org" not in client.get(URL).content.decode()
     factories.user(email="demo@example.org")
     assert "demo@example.org" in client.get(URL).content.decode()
+
+
+def test_floods_of_sign_ins_leave_connections_to_others_and_known_browsers_first(client, monkeypatch):
+    """Each is from another address, so no limit of tries applies."""
+    factories.user(email="ada@example.org")
+    sign_in(client)
+    client.post("/sign-out/")
+    monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
+    at_once = login.PASSWORD_CHECKS._workspace_at_once
+    statuses = []
+
+    def check_while_others_try(request, **credentials):
+        """As long as each check is in progress, another stranger tries."""
+        address = f"192.0.2.{len(statuses) + 1}"
+        statuses.append(0)
+        if len(statuses) > at_once + 1:
+            return None
+        mine = len(statuses) - 1
+        answer = Client(REMOTE_ADDR=address).post(URL, {"email": f"{mine}@example.org", "password": "x"})
+        statuses[mine] = answer.status_code
+        if len(statuses) == at_once:
+            monkeypatch.setattr(login, "authenticate", authenticate)
+            assert sign_in(client).status_code == 302
+            monkeypatch.setattr(login, "authenticate", check_while_others_try)
+        return None
+
+    authenticate = login.authenticate
+    monkeypatch.setattr(login, "authenticate", check_while_others_try)
+    assert sign_in(Client(), email="eve@example.org").status_code == 422
+    assert statuses == [422] * (at_once - 1) + [429]
