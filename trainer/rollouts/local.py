@@ -51,6 +51,8 @@ class LocalEngine:
         """All tokens that end a turn; a model may use several."""
         self.token_limit: int | None = None
         """Maximum tokens of a batch, including padding and tokens still to be sampled; None: as many as fit on the accelerator."""
+        self.prefill_bytes: int | None = None
+        """Memory for the activations of a batch's prompts, which are read in pieces if they need more; None: they're read at once."""
         self.template_seconds: float | None = None
         """Time limit of the chat template per turn, which then runs in a thread; None: it runs on the event loop, without a limit."""
         self._templates = ThreadPoolExecutor(1, thread_name_prefix="chat-template")
@@ -183,6 +185,7 @@ class LocalEngine:
             end_ids=self.ends,
             pad_id=self.tokenizer.pad_token_id,
             stopped=lambda: self._stop.requested or not is_awaited(),
+            prefill_bytes=self.prefill_bytes,
         )
 
 

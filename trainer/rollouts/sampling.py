@@ -14,6 +14,7 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 from contract.configs import Sampling
+from trainer.rollouts.prefill import Prompt, read_pieces
 
 NOTHING = torch.empty(0)
 
@@ -113,8 +114,12 @@ def sample(
     end_ids: Set[int],
     pad_id: int,
     stopped: Callable[[], bool],
+    prefill_bytes: int | None = None,
 ) -> list[Sampled] | None:
-    """Sample one turn for each request, in order; None if `stopped()` became true meanwhile."""
+    """Sample one turn for each request, in order; None if `stopped()` became true meanwhile.
+
+    prefill_bytes: memory for the activations of the prompts, which are read in pieces if they need more; None: all at once.
+    """
     cache, cached = recall([request.memory for request in requests])
     unread = [request.ids[length:] for request, length in zip(requests, cached, strict=True)]
     width = max(map(len, unread))
@@ -125,6 +130,11 @@ def sample(
     attention = torch.tensor([*map(operator.add, cached_mask, new_mask)])
     ids, attention = ids.to(model.device), attention.to(model.device)
     positions = (attention.cumsum(1) - 1).clamp(min=0)[:, -width:]
+    if prefill_bytes is not None:
+        read = read_pieces(model, Prompt(ids, attention, positions), cache, most_bytes=prefill_bytes, stopped=stopped)
+        if read is None:
+            return None
+        (ids, attention, positions), cache = read
     results = [Sampled([], []) for _ in requests]
     # The request of each row of the batch. Finished ones stay until half of them have finished.
     rows = list(range(len(requests)))

@@ -56,6 +56,8 @@ MAX_BYTES = 6 * 1024**3
 """Maximum bytes of weights of all models in memory."""
 CACHE_BYTES = 2 * 1024**3
 """KV cache limit for the chats of one batch, and again for cached chats."""
+PREFILL_BYTES = 1024**3
+"""Limit for the activations of a batch's prompts. Longer ones are read in pieces."""
 TEMPLATE_SECONDS = 10.0
 """Time limit of a chat template, a program from the base model's author, for one turn."""
 SILENT_SECONDS = 120
@@ -262,17 +264,18 @@ def _size(folder: Path) -> int:
 def load(folder: Path, name: str, stop: StopRequest) -> Chats:
     """Raises ConfigFailure, OSError, ValueError, and whatever transformers raises for damaged files."""
     from trainer.models.completeness import refuse_incomplete  # imports torch, so only on demand
-    from trainer.rollouts.chats import Chats
+    from trainer.rollouts.chats import MAX_TOKENS, Chats
     from trainer.rollouts.local import load_engine
+    from trainer.rollouts.prefill import most_tokens
 
     config = LocalPolicy(model=ModelConfig(path=str(folder)), name=name)
     with LOADING:  # not in the event loop: the client may disconnect before the model is loaded
         refuse_incomplete(folder)
         engine = load_engine(config, folder, stop)
     engine.template_seconds = TEMPLATE_SECONDS
-    engine.token_limit = CACHE_BYTES // bytes_a_token(
-        engine.model.config.get_text_config(), engine.model.dtype.itemsize
-    )
+    engine.prefill_bytes = PREFILL_BYTES
+    a_token = bytes_a_token(engine.model.config.get_text_config(), engine.model.dtype.itemsize)
+    engine.token_limit = min(CACHE_BYTES // a_token, most_tokens(engine.model, PREFILL_BYTES), MAX_TOKENS)
     return Chats(engine, seed=secrets.token_hex(8))
 
 

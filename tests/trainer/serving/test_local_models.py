@@ -421,3 +421,23 @@ def test_files_besides_the_weights_have_a_limit(runs: Path, monkeypatch: pytest.
     run = trained(runs)
     monkeypatch.setattr(completeness, "MAX_OTHER_BYTES", 1000)
     assert "its files besides the weights are too large" in refusal(runs, run)
+
+
+def test_a_long_chat_is_read_in_pieces_and_answered_the_same(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its activations would take any amount of memory: a model of 25 MB with wide layers took 2.7 GB for 7,000 tokens."""
+    long = {"role": "user", "content": "Find the budget. " * 40}
+    run = trained(runs)
+    models = LocalModels(runs, key=KEY)
+    whole = ask(models, chat(run, long, temperature=0)).json()
+    monkeypatch.setattr(local_models, "PREFILL_BYTES", 1 << 18)
+    models = LocalModels(runs, key=KEY)
+    ask(models, chat(run))
+    chats = models._slots[run].chats
+    assert chats is not None
+    widths: list[int] = []
+    chats.engine.model.register_forward_pre_hook(
+        lambda _, _args, inputs: widths.append(inputs["input_ids"].size(1)), with_kwargs=True
+    )
+    pieces = ask(models, chat(run, long, temperature=0)).json()
+    assert pieces["choices"][0]["token_ids"] == whole["choices"][0]["token_ids"]
+    assert max(widths) < whole["usage"]["prompt_tokens"] == sum(widths) - len(whole["choices"][0]["token_ids"]) + 1
