@@ -50,7 +50,7 @@ def test_a_run_is_checked_launched_watched_and_ends_as_a_policy(open_as, researc
     version = freeze({"train": pairs[:8], "validation": pairs[8:]}, of=researcher.workspace)
     page = open_as(researcher.user)
     page.goto("/runs/new/")
-    page.get_by_text("Supervised fine-tuning").click()
+    page.get_by_text("Supervised fine-tuning", exact=True).click()
     page.get_by_label("Dataset version").select_option(str(version.pk))
     expect(page.locator("#check")).to_contain_text("one step takes 16")  # refused: there are 8 rows
     page.get_by_label("Batch size").fill("4")
