@@ -36,7 +36,7 @@ CHOICES: dict[str, dict[Any, str]] = {
     "ties": NEVER_A_ROW,
     "both_bad": NEVER_A_ROW,
     "failed_pairs": {"keep": "Include them", "leave_out": "Leave them out"},
-    "annotator_kinds": {"person": "People", "model": "Models", "rule": "Rules"},
+    "annotator_kinds": {"person": "People", "model": "Models", "rule": "Rules", "user": "Users of an agent"},
     "flagged": {"keep": "Include them", "leave_out": "Leave them out"},
     "surrogates": {"replace": "Replace lone surrogates by U+FFFD", "keep": "Keep their escapes"},
 }

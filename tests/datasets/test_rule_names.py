@@ -4,6 +4,7 @@ import pytest
 
 from apps.datasets.forms import RecipeForm
 from apps.datasets.recipe import CHOICES as VALUES
+from apps.datasets.recipe import KINDS
 from apps.datasets.rule_names import CHOICES, NAMES, rule_text
 
 
@@ -11,6 +12,10 @@ from apps.datasets.rule_names import CHOICES, NAMES, rule_text
 def test_every_value_that_a_rule_takes_has_words(rule: str):
     assert set(CHOICES[rule]) == set(VALUES[rule])
     assert rule in NAMES
+
+
+def test_the_form_offers_every_kind_of_annotator():
+    assert set(CHOICES["annotator_kinds"]) == set(KINDS)
 
 
 @pytest.mark.parametrize("rule", CHOICES)

@@ -88,7 +88,7 @@ class Recipe(TypedDict, total=False):
     ties: Literal["count", "drop"]  # Ties make no row: count them in the card, or drop them.
     both_bad: Literal["count", "drop"]  # The same for “both bad”.
     failed_pairs: Literal["keep", "leave_out"]  # Pairs of two trajectories that failed.
-    annotator_kinds: Sequence[Literal["person", "model", "rule"]]  # Whose judgments are included.
+    annotator_kinds: Sequence[Literal["person", "model", "rule", "user"]]  # Whose judgments are included.
     without_annotators: Sequence[str]  # Annotators whose judgments are excluded.
     flagged: Literal["keep", "leave_out"]  # Items that an annotator flagged: kept, or left out as of now.
     without_items: Sequence[int]  # Ids of items to leave out, instead of the currently flagged ones.
