@@ -20,8 +20,8 @@ import yarl
 from aiohttp.abc import ResolveResult
 
 from contract.outgoing import transport
-from contract.outgoing.fair_reading import PIECE_BYTES, FairReading
 from contract.outgoing.networks import AddressRefused, resolve
+from contract.outgoing.reply_scheduler import PIECE_BYTES, ReplyScheduler
 from contract.outgoing.transport import IDLE_SECONDS, UNPACKED, parsed, reachable, refuse_packed, tls_context
 
 LOOKUPS = ThreadPoolExecutor(64, thread_name_prefix="lookup")
@@ -31,7 +31,7 @@ MAX_LOOKUPS = 4
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Semaphore]] = (
     WeakKeyDictionary()
 )
-_readings: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, FairReading]] = (
+_readings: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, ReplyScheduler]] = (
     WeakKeyDictionary()
 )
 asker: ContextVar[Hashable] = ContextVar("asker", default="")
@@ -172,7 +172,7 @@ class _Body(httpx.AsyncByteStream):
         self._transport, self._request, self._reply = transport, request, reply
         self._bytes = sum(len(name) + len(value) for name, value in reply.raw_headers)
         readings = _readings.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
-        self._reading = readings.setdefault(asker.get(), FairReading())
+        self._reading = readings.setdefault(asker.get(), ReplyScheduler())
         self._is_closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from contract.outgoing import async_transport, fair_reading, networks, replies, transport
+from contract.outgoing import async_transport, networks, replies, reply_scheduler, transport
 from contract.outgoing.async_transport import MAX_LOOKUPS, asker, async_http_client
 from contract.outgoing.networks import AddressRefused, OutgoingRules
 from contract.outgoing.replies import error_in, json_of, problem_of
@@ -378,7 +378,7 @@ def test_many_replies_of_one_asker_leave_most_of_the_event_loop_to_others(inside
 
     asyncio.run(ask_often())
     assert sum(of_pass) > 4 * 1024 * 1024
-    assert max(of_pass) <= fair_reading.PASS_BYTES + fair_reading.PIECE_BYTES
+    assert max(of_pass) <= reply_scheduler.PASS_BYTES + reply_scheduler.PIECE_BYTES
 
 
 def test_names_whose_servers_do_not_answer_hold_up_only_who_asks_for_them(inside, monkeypatch):

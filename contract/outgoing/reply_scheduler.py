@@ -13,7 +13,7 @@ PASS_BYTES = 16 * 1024
 """How much of one asker's replies is processed in one pass of the event loop: about 10 ms for events of one token."""
 
 
-class FairReading:
+class ReplyScheduler:
     """One asker's replies in one event loop. They take turns, so that those of others wait for at most one of them in each pass."""
 
     def __init__(self) -> None:
