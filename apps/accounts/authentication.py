@@ -114,7 +114,8 @@ class IsMember(BasePermission):
         member = member_of(request)
         if member is None:
             return False
-        fair_share.enter(request._request, member.user_id, member.workspace_id)
+        shares = fair_share.of_person(member.user_id), fair_share.of_workspace(member.workspace_id)
+        fair_share.enter(request._request, *shares)
         needed = view.needs if request.method in SAFE_METHODS else max(view.needs, view.needs_to_write)
         if member.role < needed:
             raise Http404

@@ -8,7 +8,6 @@ allow more tries (OWASP, "Slow Down Online Guessing Attacks with Device Cookies"
 import hashlib
 from secrets import token_urlsafe
 from typing import NamedTuple
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth import authenticate, login
@@ -17,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
 
 from apps.accounts.models import User
-from apps.common.fair_share import FairShare
+from apps.common.fair_share import SHARES, WORKSPACE_MAX_WAITING, Share
 from apps.common.limits import Limit
 
 # Per account and IP address, and per known browser: few, because a person who knows the password needs few.
@@ -28,10 +27,12 @@ PER_ACCOUNT = Limit("sign-in-account", tries=50, seconds=15 * 60)
 # Per IP address: more, because offices share one.
 PER_ADDRESS = Limit("sign-in-address", tries=50, seconds=15 * 60)
 
-PASSWORD_CHECKS = FairShare(workspace_at_once=2)
-"""Hashing a password takes a good part of a second of processor time, and strangers may come from any number of addresses."""
-OF_STRANGERS, OF_KNOWN_BROWSERS = UUID(int=1), UUID(int=2)
-"""Checks in progress are limited separately, so that people in known browsers don't wait for strangers."""
+# Hashing a password takes a good part of a second of processor time, and strangers may come from any number of addresses.
+# So that people in known browsers don't wait for strangers, they have a share of their own.
+OF_STRANGERS, OF_KNOWN_BROWSERS = (
+    Share(holder, at_once=2, max_waiting=WORKSPACE_MAX_WAITING)
+    for holder in ("password checks of strangers", "password checks of known browsers")
+)
 
 COOKIE = "known"
 COOKIE_SECONDS = 365 * 24 * 3600
@@ -62,11 +63,11 @@ def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
         PER_ACCOUNT_AND_ADDRESS.count(f"{account}@{address}")
         PER_ACCOUNT.count(account)
     share = OF_KNOWN_BROWSERS if browser else OF_STRANGERS
-    PASSWORD_CHECKS.enter(None, share)
+    SHARES.enter(share)
     try:
         user = authenticate(request, username=email.strip(), password=password)
     finally:
-        PASSWORD_CHECKS.leave(None, share)
+        SHARES.leave(share)
     if not isinstance(user, User):
         raise WrongCredentials("No account has this e-mail address and password.")
     if browser:

@@ -5,10 +5,10 @@ locked row, leave database connections and threads to everybody else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from threading import Event, Lock
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,10 +17,10 @@ from apps.common.limits import TooManyTries, too_many
 from apps.common.request_threads import release_connections
 
 AT_ONCE = 4
-"""Limit for one person: half of DATABASE_POOL."""
+"""Per person: half of DATABASE_POOL."""
 MAX_WAITING = 36
 WORKSPACE_AT_ONCE = 6
-"""Limit for all people of a workspace, who may be many, or one person with many accounts."""
+"""All people of a workspace, who may be many, or one person with many accounts."""
 WORKSPACE_MAX_WAITING = 150
 """Limit of a workspace's waiting requests. Together with WORKSPACE_AT_ONCE, well below the threads of a process (`request_threads`)."""
 LONG_STEPS = 5_000
@@ -28,35 +28,47 @@ LONG_STEPS = 5_000
 WAIT_SECONDS = 15.0
 RETRY_AFTER = 2
 
-Holder = int | UUID
-"""A person, or a workspace."""
+
+class Share(NamedTuple):
+    """How many requests of `holder`, such as a person or a workspace, a process works on at once, and how many may wait."""
+
+    holder: Hashable
+    at_once: int
+    max_waiting: int
+
+
+def of_person(person: int) -> Share:
+    return Share(("person", person), AT_ONCE, MAX_WAITING)
+
+
+def of_workspace(workspace: UUID) -> Share:
+    return Share(("workspace", workspace), WORKSPACE_AT_ONCE, WORKSPACE_MAX_WAITING)
+
+
+def of_long_requests(workspace: UUID) -> Share:
+    """A few at once would slow down all threads of the process and fill its memory."""
+    return Share(("long", workspace), 1, WORKSPACE_MAX_WAITING)
 
 
 @dataclass(eq=False)
 class _Waiting:
     """A request that waits for its turn, without a connection."""
 
-    person: int | None
-    workspace: UUID | None
+    shares: tuple[Share, ...]
     has_begun: Event = field(default_factory=Event)
-
-    @property
-    def holders(self) -> list[Holder]:
-        return [holder for holder in (self.person, self.workspace) if holder is not None]
 
 
 class FairShare:
-    """The requests in progress and waiting in this process, by person and workspace. The one that has waited longest begins first, if its share allows."""
+    """The requests in progress and waiting in this process, by holder. The one that has waited longest begins first, if all its shares allow."""
 
-    def __init__(self, *, workspace_at_once: int = WORKSPACE_AT_ONCE) -> None:
-        self._workspace_at_once = workspace_at_once
+    def __init__(self) -> None:
         self._lock = Lock()
-        self._under_way: Counter[Holder] = Counter()
+        self._under_way: Counter[Hashable] = Counter()
         self._line: list[_Waiting] = []
 
-    def enter(self, person: int | None, workspace: UUID | None = None) -> None:
-        """Begin a request once few enough of this person's and of this workspace's are in progress. Raises TooManyTries."""
-        request = _Waiting(person, workspace)
+    def enter(self, *shares: Share) -> None:
+        """Begin a request once few enough of each holder's are in progress. Raises TooManyTries."""
+        request = _Waiting(shares)
         with self._lock:
             if self._may_begin(request):
                 self._begin(request)
@@ -70,52 +82,46 @@ class FairShare:
                 self._line.remove(request)
                 raise TooManyTries(RETRY_AFTER)
 
-    def leave(self, person: int | None, workspace: UUID | None = None) -> None:
+    def leave(self, *shares: Share) -> None:
         with self._lock:
-            for holder in _Waiting(person, workspace).holders:
-                self._under_way[holder] -= 1
-                if not self._under_way[holder]:
-                    del self._under_way[holder]
+            for share in shares:
+                self._under_way[share.holder] -= 1
+                if not self._under_way[share.holder]:
+                    del self._under_way[share.holder]
             for request in [*self._line]:
                 if self._may_begin(request):
                     self._line.remove(request)
                     self._begin(request)
 
     def _may_begin(self, request: _Waiting) -> bool:
-        return all(self._under_way[holder] < self._at_once(holder) for holder in request.holders)
+        return all(self._under_way[share.holder] < share.at_once for share in request.shares)
 
     def _begin(self, request: _Waiting) -> None:
-        self._under_way.update(request.holders)
+        self._under_way.update(share.holder for share in request.shares)
         request.has_begun.set()
 
     def _line_up(self, request: _Waiting) -> None:
-        of_person = sum(each.person == request.person is not None for each in self._line)
-        of_workspace = sum(each.workspace == request.workspace is not None for each in self._line)
-        if of_person >= MAX_WAITING or of_workspace >= WORKSPACE_MAX_WAITING:
+        waiting = Counter(share.holder for each in self._line for share in each.shares)
+        if any(waiting[share.holder] >= share.max_waiting for share in request.shares):
             raise TooManyTries(RETRY_AFTER)
         self._line.append(request)
 
-    def _at_once(self, holder: Holder) -> int:
-        return AT_ONCE if isinstance(holder, int) else self._workspace_at_once
-
 
 SHARES = FairShare()
-LONG_SHARES = FairShare(workspace_at_once=1)
-"""Requests that show long trajectories. A few at once would slow down all threads of the process and fill its memory."""
 
 
-def enter(request: HttpRequest, person: int | None, workspace: UUID | None) -> None:
-    """Begin a request of a person or of a workspace's key, unless it has begun; the middleware ends it. Raises TooManyTries."""
-    if not hasattr(request, "share_of"):
-        SHARES.enter(person, workspace)
-        request.share_of = (person, workspace)  # type: ignore[attr-defined]  # see FairShareMiddleware
+def enter(request: HttpRequest, *shares: Share) -> None:
+    """Begin a request once its holders' shares allow, unless it has begun; the middleware ends it. Raises TooManyTries."""
+    held: tuple[Share, ...] = getattr(request, "shares", ())
+    wanted = [share for share in shares if share not in held]
+    SHARES.enter(*wanted)
+    request.shares = (*held, *wanted)  # type: ignore[attr-defined]  # see FairShareMiddleware
 
 
 def enter_long(request: HttpRequest, workspace: UUID, *, steps: int) -> None:
-    """If a request shows this many steps, begin it once no other one of its workspace does; the middleware ends it. Raises TooManyTries."""
-    if steps > LONG_STEPS and not hasattr(request, "long_share_of"):
-        LONG_SHARES.enter(None, workspace)
-        request.long_share_of = workspace  # type: ignore[attr-defined]  # see FairShareMiddleware
+    """If a request shows this many steps, begin it once no other one of its workspace does. Raises TooManyTries."""
+    if steps > LONG_STEPS:
+        enter(request, of_long_requests(workspace))
 
 
 class FairShareMiddleware:
@@ -131,18 +137,14 @@ class FairShareMiddleware:
         try:
             return self.get_response(request)
         finally:
-            long_share: Any = getattr(request, "long_share_of", None)
-            if long_share is not None:
-                LONG_SHARES.leave(None, long_share)
-            share: Any = getattr(request, "share_of", None)
-            if share is not None:
-                SHARES.leave(*share)
+            SHARES.leave(*getattr(request, "shares", ()))
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
         if request.path.startswith("/api/") or not request.user.is_authenticated:
             return None
+        workspace = _workspace(request)
         try:
-            enter(request, request.user.pk, _workspace(request))
+            enter(request, of_person(request.user.pk), *([of_workspace(workspace)] if workspace else []))
         except TooManyTries as refusal:
             return too_many(request, refusal)
         return None

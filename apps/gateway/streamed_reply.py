@@ -87,7 +87,7 @@ class StreamedReply:
 class _Choice:
     def __init__(self, kept: KeptValues) -> None:
         self._kept = kept
-        self._end: dict[str, Any] = {"finish_reason": None}
+        self._fields: dict[str, Any] = {"finish_reason": None}
         self._message: dict[str, Any] = {"role": "assistant", "content": None}
         self._texts: dict[str, list[str]] = {}
         self._calls: dict[Any, _Call] = {}
@@ -95,7 +95,7 @@ class _Choice:
 
     @property
     def has_ended(self) -> bool:
-        return bool(self._end["finish_reason"])
+        return bool(self._fields["finish_reason"])
 
     def add(self, piece: dict[str, Any]) -> None:
         for name, value in (piece.get("delta") or {}).items():
@@ -109,7 +109,7 @@ class _Choice:
                 self._kept.put(self._message, name, value)
         self._kept.extend(self._logprobs, (piece.get("logprobs") or {}).get("content") or [])
         if piece.get("finish_reason"):
-            self._kept.put(self._end, "finish_reason", piece["finish_reason"])
+            self._kept.put(self._fields, "finish_reason", piece["finish_reason"])
 
     def _add_calls(self, parts: list[dict[str, Any]]) -> None:
         for part in parts:
@@ -123,26 +123,26 @@ class _Choice:
         if self._calls:
             message["tool_calls"] = [{"index": index, **call.whole()} for index, call in self._calls.items()]
         logprobs = {"logprobs": {"content": self._logprobs}} if self._logprobs else {}
-        return {"message": message, **self._end, **logprobs}
+        return {"message": message, **self._fields, **logprobs}
 
 
 class _Call:
     def __init__(self, kept: KeptValues) -> None:
         self._kept = kept
-        self._id: dict[str, Any] = {"id": ""}
+        self._fields: dict[str, Any] = {"id": "", "type": "function"}
         self._name: list[str] = []
         self._arguments: list[str] = []
 
     def add(self, part: dict[str, Any]) -> None:
         if part.get("id"):
-            self._kept.put(self._id, "id", part["id"])
+            self._kept.put(self._fields, "id", part["id"])
         function = part.get("function") or {}
         self._name.append(_text(function.get("name") or ""))
         self._arguments.append(_text(function.get("arguments") or ""))
 
     def whole(self) -> dict[str, Any]:
         function = {"name": "".join(self._name), "arguments": "".join(self._arguments)}
-        return {**self._id, "type": "function", "function": function}
+        return {**self._fields, "function": function}
 
 
 def _text(value: Any) -> str:

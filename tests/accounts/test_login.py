@@ -199,7 +199,7 @@ def test_floods_of_sign_ins_leave_connections_to_others_and_known_browsers_first
     sign_in(client)
     client.post("/sign-out/")
     monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
-    at_once = login.PASSWORD_CHECKS._workspace_at_once
+    at_once = login.OF_STRANGERS.at_once
     statuses = []
 
     def check_while_others_try(request, **credentials):

@@ -17,7 +17,15 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.models import Preference
 from apps.common import fair_share
-from apps.common.fair_share import AT_ONCE, MAX_WAITING, WORKSPACE_AT_ONCE, FairShare
+from apps.common.fair_share import (
+    AT_ONCE,
+    MAX_WAITING,
+    WORKSPACE_AT_ONCE,
+    FairShare,
+    of_long_requests,
+    of_person,
+    of_workspace,
+)
 from apps.common.ids import new_id
 from apps.common.limits import TooManyTries
 from apps.gateway.models import Session
@@ -29,14 +37,14 @@ from tests.annotation import builders
 def test_who_has_enough_under_way_waits_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     shares = FairShare()
     for _ in range(AT_ONCE):
-        shares.enter(1)
-    shares.enter(2)
+        shares.enter(of_person(1))
+    shares.enter(of_person(2))
     entered = Event()
-    waiting = Thread(target=lambda: (shares.enter(1), entered.set()))
+    waiting = Thread(target=lambda: (shares.enter(of_person(1)), entered.set()))
     waiting.start()
-    shares.leave(2)
+    shares.leave(of_person(2))
     assert not entered.is_set()
-    shares.leave(1)
+    shares.leave(of_person(1))
     waiting.join(10)
     assert entered.is_set()
 
@@ -46,16 +54,16 @@ def test_who_waits_too_long_or_in_too_many_requests_is_refused(monkeypatch: pyte
     monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
     shares = FairShare()
     for _ in range(AT_ONCE):
-        shares.enter(1)
+        shares.enter(of_person(1))
     with pytest.raises(TooManyTries):
-        shares.enter(1)
+        shares.enter(of_person(1))
     monkeypatch.setattr(fair_share, "MAX_WAITING", 0)
     monkeypatch.setattr(fair_share, "WAIT_SECONDS", 60.0)
     with pytest.raises(TooManyTries):
-        shares.enter(1)
+        shares.enter(of_person(1))
     for _ in range(AT_ONCE):
-        shares.leave(1)
-    shares.enter(1)
+        shares.leave(of_person(1))
+    shares.enter(of_person(1))
 
 
 @pytest.mark.django_db
@@ -64,17 +72,17 @@ def test_many_people_of_one_workspace_leave_the_rest_to_others(monkeypatch: pyte
     shares, crowded = FairShare(), new_id()
     people = iter(range(100))
     for _ in range(WORKSPACE_AT_ONCE):
-        shares.enter(next(people), crowded)
+        shares.enter(of_person(next(people)), of_workspace(crowded))
     entered = Event()
-    waiting = Thread(target=lambda: (shares.enter(next(people), crowded), entered.set()))
+    waiting = Thread(target=lambda: (shares.enter(of_person(next(people)), of_workspace(crowded)), entered.set()))
     waiting.start()
     while not shares._line:
         sleep(0.01)
     with pytest.raises(TooManyTries):
-        shares.enter(next(people), crowded)
-    shares.enter(next(people), new_id())
+        shares.enter(of_person(next(people)), of_workspace(crowded))
+    shares.enter(of_person(next(people)), of_workspace(new_id()))
     assert not entered.is_set()
-    shares.leave(0, crowded)
+    shares.leave(of_person(0), of_workspace(crowded))
     waiting.join(10)
     assert entered.is_set()
 
@@ -85,7 +93,7 @@ def test_a_workspace_has_its_share_over_pages_and_rest_together(monkeypatch: pyt
     monkeypatch.setattr(fair_share, "SHARES", shares := FairShare())
     monkeypatch.setattr(fair_share, "WORKSPACE_MAX_WAITING", 0)
     for person in range(WORKSPACE_AT_ONCE):
-        shares.enter(-person, owner.workspace_id)
+        shares.enter(of_person(-person), of_workspace(owner.workspace_id))
     for member, status in ((owner, 429), (other, 200)):
         client = Client()
         client.force_login(member.user)
@@ -132,17 +140,17 @@ def long_pages(member: Membership) -> dict[str, Callable[[], HttpResponse]]:
 @pytest.mark.django_db
 def test_one_long_item_of_a_workspace_is_shown_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     researcher, other = factories.member(Role.RESEARCHER), factories.member(Role.RESEARCHER)
-    monkeypatch.setattr(fair_share, "LONG_SHARES", shares := FairShare(workspace_at_once=1))
+    monkeypatch.setattr(fair_share, "SHARES", shares := FairShare())
     monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
     waiting, others = long_pages(researcher), long_pages(other)
-    shares.enter(None, researcher.workspace_id)
+    shares.enter(of_long_requests(researcher.workspace_id))
     assert waiting["desk"]().status_code == 200  # it's short
     monkeypatch.setattr(fair_share, "LONG_STEPS", 3)
     judge = waiting.pop("judge")
     assert {name: request().status_code for name, request in waiting.items()} == dict.fromkeys(waiting, 429)
     assert {name: request().status_code for name, request in others.items()} == dict.fromkeys(others, 200)
     assert (judge().json(), Preference.objects.filter(workspace=researcher.workspace).count()) == ({}, 1)
-    shares.leave(None, researcher.workspace_id)
+    shares.leave(of_long_requests(researcher.workspace_id))
     assert waiting["desk"]().status_code == 200
     assert not shares._under_way
 
@@ -187,7 +195,7 @@ def test_a_page_beyond_the_share_says_when_to_try_again(monkeypatch: pytest.Monk
     for _ in range(AT_ONCE + 1):  # each ends its share
         assert client.get("/").status_code == 200
     for _ in range(AT_ONCE):
-        shares.enter(member.user_id)
+        shares.enter(of_person(member.user_id))
     for path in ("/", "/api/v1/jobs"):
         answer = client.get(path)
         assert (answer.status_code, answer["Retry-After"]) == (429, str(fair_share.RETRY_AFTER))

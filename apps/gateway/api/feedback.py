@@ -160,7 +160,7 @@ class FeedbackView(APIView):
 
 def _share(request: Request, workspace_id: UUID) -> None:
     try:
-        fair_share.enter(request._request, None, workspace_id)
+        fair_share.enter(request._request, fair_share.of_workspace(workspace_id))
     except TooManyTries as refusal:
         raise Throttled(wait=refusal.retry_after) from refusal
 
