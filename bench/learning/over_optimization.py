@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from apps.demo import recipe
+from bench.learning.annotators import success_first
 from bench.learning.harness import Bench, Outcome
 from bench.learning.human_grpo import online_on, people_pairs, reward_model
 from trainer.alarms.remedies import FIRST_BETA
@@ -33,25 +34,36 @@ def over_optimization(bench: Bench) -> Outcome:
     rows, held_out = people_pairs(bench)
     preferences = [row for _, row in read_lines(bench.folder / rows.removeprefix("../"))]
     outcomes: dict[str, Outcome] = {}
-    shares = {}
     for name, divisor in SHARES.items():
         some = bench.write(f"people-{name}.jsonl", preferences[: len(preferences) // divisor])
         model = reward_model(bench, f"over-rm-{name}", (some, held_out))
-        details = {"pairs": model["rows"]["train"], "ranked": model["held_out_accuracy"]}
-        outcomes[name] = followed(bench, f"over-{name}", f"over-rm-{name}", FAR)
-        shares[name] = {**details, "beta": 0.0, **outcomes[name].more}
+        outcomes[name] = followed(bench, f"over-{name}", f"over-rm-{name}", model)
         if divisor == 1:
-            penalized = followed(bench, f"over-{name}-penalized", f"over-rm-{name}", {**FAR, "beta": FIRST_BETA})
-            shares[f"{name}-penalized"] = {**details, "beta": FIRST_BETA, **penalized.more}
-    whole = outcomes["all"]
-    return replace(whole, stage="over-optimization", more={"gain": whole.more["gain"], "shares": shares})
+            penalized = f"{name}-penalized"
+            outcomes[penalized] = followed(bench, f"over-{penalized}", f"over-rm-{name}", model, beta=FIRST_BETA)
+    return with_shares(outcomes["all"], "over-optimization", outcomes)
 
 
-def followed(bench: Bench, run: str, model: str, settings: dict[str, Any]) -> Outcome:
-    """GRPO on this reward model alone."""
+def over_optimization_success_first(bench: Bench) -> Outcome:
+    """The same, with the reward model of `human-grpo-success-first`: no preferences between two failures."""
+    name = "success-first"
+    model = reward_model(bench, f"{name}-rm", people_pairs(bench, name, success_first))
+    outcome = followed(bench, f"over-{name}", f"{name}-rm", model)
+    return with_shares(outcome, f"over-optimization-{name}", {name: outcome})
+
+
+def with_shares(whole: Outcome, stage: str, outcomes: dict[str, Outcome]) -> Outcome:
+    shares = {name: outcome.more for name, outcome in outcomes.items()}
+    return replace(whole, stage=stage, more={"gain": whole.more["gain"], "shares": shares})
+
+
+def followed(bench: Bench, run: str, model: str, report: dict[str, Any], *, beta: float = 0.0) -> Outcome:
+    """GRPO on the reward model of the run `model` alone, of which `report` is the report."""
+    settings = FAR | {"beta": beta} if beta else FAR
     result = online_on(bench, run, model, {"learned_outcome": 1.0}, **settings)
-    details = {"after": result.after, "low": result.low, "high": result.high, "gain": result.more["gain"]}
-    return replace(result, more={**details, "curve": curve(bench, run)})
+    details = {"pairs": report["rows"]["train"], "ranked": report["held_out_accuracy"], "beta": beta}
+    success = {"after": result.after, "low": result.low, "high": result.high, "gain": result.more["gain"]}
+    return replace(result, more={**details, **success, "curve": curve(bench, run)})
 
 
 def curve(bench: Bench, run: str) -> list[tuple[int, float, float, float]]:

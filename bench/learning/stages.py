@@ -11,7 +11,7 @@ from bench.learning.curation import curation
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.human_dpo import HUMAN_DPO
 from bench.learning.human_grpo import HUMAN_GRPO, human_grpo, human_grpo_masked
-from bench.learning.over_optimization import over_optimization
+from bench.learning.over_optimization import over_optimization, over_optimization_success_first
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from bench.learning.plain import GRADED, PLAIN, PLAIN_RLOO
 from bench.learning.rounds import DPO_ROUNDS
@@ -183,6 +183,7 @@ STAGES: dict[str, Stage] = {
     "human-grpo-masked": human_grpo_masked,
     **HUMAN_GRPO,
     "over-optimization": over_optimization,
+    "over-optimization-success-first": over_optimization_success_first,
     **HUMAN_DPO,
     **DPO_ROUNDS,
     **CORRECTIONS,

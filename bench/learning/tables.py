@@ -119,7 +119,12 @@ def ranked_text(ranked: Mapping[str, float]) -> str:
     return f"{100 * ranked['value']:.1f} % of {ranked['n']}"
 
 
-OWN_TABLES = {"active": accuracy_table, "over-optimization": distance_table, "human-grpo": preference_table}
+OWN_TABLES = {
+    "active": accuracy_table,
+    "over-optimization": distance_table,
+    "over-optimization-success-first": distance_table,
+    "human-grpo": preference_table,
+}
 
 
 def lines(rows: Iterable[Sequence[str]]) -> str:

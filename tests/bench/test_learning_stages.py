@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.learning.human_grpo import human_grpo, human_grpo_masked
-from bench.learning.over_optimization import over_optimization
+from bench.learning.over_optimization import over_optimization, over_optimization_success_first
 from bench.learning.rounds import ROUNDS, dpo_rounds
 from bench.learning.stages import STAGES, prm, process
 from tests.bench.toy import Learned, Untrained
@@ -74,6 +74,15 @@ def test_policies_follow_reward_models_of_ever_fewer_preferences(tmp_path: Path)
         "over-optimization",
         [(0, 0.5, 0.5, 0.5), (20, 0.5, 0.5, 0.5)],
     )
+
+
+def test_a_policy_follows_a_reward_model_without_pairs_of_two_failures_as_far(tmp_path: Path) -> None:
+    over_optimization(Learned(tmp_path, seed=0))
+    outcome = over_optimization_success_first(Learned(tmp_path, seed=0))
+    every, fewer = (json.loads((tmp_path / f"over-{name}.json").read_text()) for name in ("all", "success-first"))
+    assert [term["path"] for term in fewer["rewards"]["terms"]] == ["../success-first-rm/model"]
+    assert {**fewer, "rewards": every["rewards"]} == every
+    assert (outcome.stage, outcome.more["shares"].keys()) == ("over-optimization-success-first", {"success-first"})
 
 
 def test_each_round_learns_from_the_policy_before_it_and_all_cost_as_much_as_one_pass(tmp_path: Path) -> None:
