@@ -76,7 +76,7 @@ HEADERS = [
 IS_EXPLORING = settings.default.max_examples > 1000
 RANDOM = settings.default.max_examples // 30 if IS_EXPLORING else 2
 """Forms per URL, with a few invalid fields among valid ones."""
-SHARE = 1 if IS_EXPLORING else 5
+SHARE = 1 if IS_EXPLORING else 10
 """Each URL gets one in so many of the values above, the next URL others."""
 
 
