@@ -59,7 +59,7 @@ class PreferenceRow:
     label_weight: Weight = 1.0
     """Weight of the soft label: the probability that either side is better, so ties lower it; with `each`, divided among the pair's rows."""
     shown_left: Share | None = None
-    """Share of the judgments in which the chosen side was shown on the left."""
+    """Of the judgments that recorded the sides, the share in which the chosen side was shown on the left; ½ if none did."""
     votes_for: int = 0
     """Judgments for the chosen side."""
     votes_against: int = 0

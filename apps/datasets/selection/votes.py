@@ -90,10 +90,9 @@ class Verdict(NamedTuple):
 
     @property
     def shown_left(self) -> float:
-        """The share of the votes in which the winner was shown on the left; a half if it isn't known for any."""
-        if not self.votes:
-            return 0.5
-        return sum(vote.first_was_left == self.first_won for vote in self.votes) / len(self.votes)
+        """Of the votes that recorded the sides, the share in which the winner was shown on the left; a half if none did."""
+        sides = [vote.first_was_left == self.first_won for vote in self.votes if vote.first_was_left is not None]
+        return sum(sides) / len(sides) if sides else 0.5
 
     def tally(self) -> Tally:
         """The number of votes for the winner, against it, and for neither."""

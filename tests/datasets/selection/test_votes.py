@@ -145,3 +145,25 @@ def test_an_unknown_rule_is_refused() -> None:
 def test_a_recipe_survives_json() -> None:
     rules = recipe(seed=7, annotator_kinds=["rule", "person"])
     assert Recipe.from_json(rules.to_json()) == rules
+
+
+@pytest.mark.parametrize(
+    ("first_was_left", "shown_left"),
+    [
+        ([True, True, False], 2 / 3),
+        ([False, False, False], 0.0),
+        ([True, None, None], 1.0),  # elsewhere, sides may not be recorded
+        ([False, None, True], 0.5),
+        ([None, None, None], 0.5),
+    ],
+)
+@pytest.mark.parametrize("strength", [1, -1])
+def test_the_side_of_the_winner_is_taken_from_the_judgments_that_recorded_it(
+    first_was_left: list[bool | None], shown_left: float, strength: int
+) -> None:
+    sided = [
+        vote._replace(first_was_left=left) for vote, left in zip(votes(*[strength] * 3), first_was_left, strict=True)
+    ]
+    [verdict] = decide(sided, recipe()).verdicts
+    known = any(left is not None for left in first_was_left)
+    assert verdict.shown_left == pytest.approx(shown_left if strength > 0 or not known else 1 - shown_left)
