@@ -169,11 +169,11 @@ class SideBias:
     p_value: float
 
 
-def side_bias(judgments: Iterable[tuple[int, bool]]) -> SideBias:
-    """Side bias from (strength in favor of A, A was left) pairs, ignoring ties. Exact two-sided binomial test."""
+def side_bias(judgments: Iterable[tuple[int, bool | None]]) -> SideBias:
+    """Side bias from (strength in favor of A, A was left) pairs, ignoring ties and unknown sides. Exact two-sided binomial test."""
     left_wins = decided = 0
     for strength, a_was_left in judgments:
-        if strength:
+        if strength and a_was_left is not None:
             decided += 1
             left_wins += (strength > 0) == a_was_left
     p_value = proportions.sign_test(left_wins, decided) if decided else 1.0

@@ -98,7 +98,7 @@ def test_success_rates_are_compared_on_shared_tasks_only():
 
 def test_side_bias_is_an_exact_test():
     # Nine left wins of ten: two-sided p = 2 * (10 + 1) / 2**10.
-    bias = side_bias([(1, True)] * 9 + [(1, False)] + [(0, True)])
+    bias = side_bias([(1, True)] * 9 + [(1, False)] + [(0, True)] + [(2, None), (-2, None)])
     assert (bias.left, bias.decided) == (9, 10)
     assert bias.p_value == pytest.approx(22 / 1024)
 

@@ -148,7 +148,7 @@ def _store(queue: Queue, imported: Sequence[ImportedItem], *, judged_by: str, so
     )
     closed_at = now()
     submissions = [
-        Submission(Assignment.already_judged(queue, item, annotators[name], closed_at), answer, is_imported=True)
+        Submission(Assignment.already_judged(queue, item, annotators[name], closed_at), answer, has_sides=False)
         for item, imported_item in zip(items, imported, strict=True)
         for name, answer in imported_item.judgments.items()
     ]

@@ -151,7 +151,8 @@ def finish(judge: Judge) -> None:
             if answer is None:
                 skip(assignment=assignment, reason="It could not score this pair.")
             else:
-                record(assignment=assignment, answer=Choice(answer.strength, rationale=f"Margin {answer.margin:.2f}"))
+                choice = Choice(answer.strength, rationale=f"Margin {answer.margin:.2f}")
+                record(assignment=assignment, answer=choice, has_sides=False)
     lifecycle.finish(judge)
 
 
@@ -256,6 +257,7 @@ def _record(
             record(
                 assignment=assignment,
                 answer=Choice(verdict.strength, both_bad=verdict.both_bad, rationale=verdict.reason),
+                has_sides=False,  # it was asked in both orders
             )
         except Refusal:
             return  # others filled the slot meanwhile; the answer is kept anyway

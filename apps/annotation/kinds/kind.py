@@ -55,7 +55,8 @@ class Submission(NamedTuple, Generic[A]):
     answer: A
     seconds: float = 0.0
     guideline_version: int = 0
-    is_imported: bool = False
+    has_sides: bool = True
+    """Whether its author saw a pair's trajectories on the sides that the assignment names."""
 
     def columns(self) -> dict[str, Any]:
         """The columns common to all judgments."""

@@ -174,7 +174,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
             Preference(
                 **submission.columns(),
                 **vars(submission.answer),
-                a_was_left=None if submission.is_imported else submission.assignment.a_is_left,
+                a_was_left=submission.assignment.a_is_left if submission.has_sides else None,
             )
             for submission in submissions
         )

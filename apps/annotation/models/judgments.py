@@ -100,6 +100,7 @@ class Preference(Judgment):
     )
     confidence = models.PositiveSmallIntegerField(null=True, help_text="1 unsure, 2 fairly sure, 3 sure.")
     rationale = models.TextField(blank=True)
+    # Null also for models, which judge both orders, or each trajectory by itself.
     a_was_left = models.BooleanField(null=True, help_text="Null: judged elsewhere, side not recorded.")
 
     objects = PreferenceQuerySet.as_manager()

@@ -87,6 +87,7 @@ def test_a_judge_takes_places_like_anybody_and_says_why(workspace, server, sent)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.error) == ("done", 3, "")
     assert [(p.strength, p.rationale) for p in Preference.objects.all()] == [(2, "It found the lamp.")] * 3
+    assert set(Preference.objects.values_list("a_was_left", flat=True)) == {None}  # it saw both orders
     assert (judge.prompt_tokens, judge.completion_tokens) == (600, 60)  # three pairs, both orders
     assert judge.cost == pytest.approx((600 * 1.0 + 60 * 10.0) / 1_000_000)
     assert not Item.objects.filter(taken=2).exists()  # the people's places are free
@@ -227,9 +228,9 @@ def test_a_reward_model_skips_what_it_cannot_score_once_and_again_when_resumed(w
     assert judge_job.unasked(judge).get() == unscored
     judge_job.record_rewards(judge, unscored, a=0.0, b=2.0)
     judge_job.finish(judge)
-    assert list(Preference.objects.order_by("pk").values_list("item", "strength")) == [
-        (scored.pk, 2),
-        (unscored.pk, -2),
+    assert list(Preference.objects.order_by("pk").values_list("item", "strength", "a_was_left")) == [
+        (scored.pk, 2, None),
+        (unscored.pk, -2, None),
     ]
 
 

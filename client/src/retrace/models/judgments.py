@@ -39,7 +39,7 @@ class Preference(Answer):
     answers: Any  # Key of a question -> its answer: a point, an option, options, or text.
     confidence: int | None  # 1 unsure, 2 fairly sure, 3 sure.
     rationale: str
-    a_was_left: bool | None  # Null if unknown, for judgments made elsewhere.
+    a_was_left: bool | None  # Null for judgments of models, and if unknown, for those made elsewhere.
     guideline_version: int
     seconds: float  # Active time: pauses without input don't count.
     created_at: datetime
