@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
@@ -157,9 +158,12 @@ def trajectory_of(
     *,
     is_main: bool = True,
     is_branch: bool = False,
+    held_out: bool = False,
 ) -> Trajectory:
     """The trajectory of a path. Only the main one has the session's outcome. Other paths are branches of it, or a sub-agent's, whose task is
     its first prompt: its share of the work isn't an attempt at the session's task.
+
+    held_out: whether such a task is held out: with that of the session, which it repeats parts of.
     """
     rewards = {
         event.call_id: event.value for event in events if event.type == SessionEvent.Type.REWARD and event.call_id
@@ -177,7 +181,7 @@ def trajectory_of(
     if seams := [index for index, call in enumerate(path) if call.join == Join.MESSAGES]:
         info["seams"] = seams
     return Trajectory(
-        task=task_of(session, path) if is_main or is_branch else task_asked(session, path),
+        task=task_of(session, path) if is_main or is_branch else replace(task_asked(session, path), held_out=held_out),
         steps=steps,
         outcome=outcome,
         id=str(session.pk) if is_main else f"{session.pk}/{path[-1].pk}",

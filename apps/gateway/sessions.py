@@ -38,6 +38,7 @@ from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
 from contract import jsontext
+from contract.values import mapping
 
 MARK = "rs_"
 PREFIX_LENGTH = len(MARK) + 6
@@ -331,10 +332,11 @@ def store_trajectories(session: Session) -> None:
         return
     for together in _path_batches([path for path in paths if path[-1].pk not in stored_leaves], main):
         is_main = together[0] is main
+        held_out = not is_main and _is_held_out(session)
         prepared = []
         for path in with_content(together):
             is_branch = path[0].pk == main[0].pk
-            record = trajectory_of(session, path, events, is_main=is_main, is_branch=is_branch)
+            record = trajectory_of(session, path, events, is_main=is_main, is_branch=is_branch, held_out=held_out)
             try:
                 prepared.append((path[-1], prepare(record, jsontext.dumps(record.to_json()))))
             except jsontext.UnreadableJSON as problem:  # one level deeper than its requests were
@@ -349,6 +351,13 @@ def store_trajectories(session: Session) -> None:
             session, f"Its chat branches too often: {left_out:,} of its shorter paths didn't become trajectories."
         )
     _mark_branches(session, paths)
+
+
+def _is_held_out(session: Session) -> bool:
+    """Whether its task is: the workspace may have known it already, and the first record of a task defines it."""
+    stored = Path.objects.filter(session=session, is_main=True).values_list("trajectory__task__held_out", flat=True)
+    is_held_out: bool | None = stored.first()
+    return mapping(session.task).get("held_out") is True if is_held_out is None else is_held_out
 
 
 def _path_batches(paths: Sequence[list[Call]], main: list[Call]) -> Iterator[list[list[Call]]]:

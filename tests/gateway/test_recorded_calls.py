@@ -9,6 +9,7 @@ from apps.gateway import sessions
 from apps.gateway.models import Call, Join, Path
 from apps.gateway.session_trajectories import ids_from
 from apps.gateway.streamed_response import StreamedResponse
+from tests import factories
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import END, LOGPROB, Upstream, calls, ids_of, says
 
@@ -147,6 +148,30 @@ def test_a_sub_agent_is_a_trajectory_of_its_own_without_the_outcome(agent: Agent
     assert (main.trajectory.step_count, main.trajectory.success) == (2, True)
     assert (other.trajectory.step_count, other.trajectory.success, other.trajectory.reward) == (1, None, None)
     assert other.trajectory.parent_id is None
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_every_path_of_a_session_on_a_held_out_task_is_held_out(agent: Agent, held_out: bool) -> None:
+    agent.session.task = {"key": "lamp", "environment": "house", "held_out": held_out}
+    agent.session.save()
+    first = agent.reply(ASK)
+    agent.reply(user("Summarize this."))
+    agent.reply(ASK, first, user("Left?"))
+    agent.reply(ASK, first, user("Right?"))
+    sessions.finish_session(session=agent.session, success=True)
+    paths = Path.objects.select_related("trajectory__task")
+    assert {path.trajectory.task.environment for path in paths} == {"house"}
+    assert [path.trajectory.task.held_out for path in paths] == [held_out] * 3
+
+
+def test_every_path_of_a_session_is_held_out_if_the_workspace_holds_out_its_task(agent: Agent) -> None:
+    factories.task(of=agent.session.workspace, key="lamp", environment="house", held_out=True)
+    agent.session.task = {"key": "lamp", "environment": "house"}
+    agent.session.save()
+    agent.reply(ASK, agent.reply(ASK), user("Thanks."))
+    agent.reply(user("Summarize this."))
+    sessions.finish_session(session=agent.session, success=True)
+    assert list(Path.objects.values_list("trajectory__task__held_out", flat=True)) == [True, True]
 
 
 def test_a_branch_knows_where_it_parts_from_the_main_path(agent: Agent) -> None:
