@@ -15,6 +15,7 @@ from contract.configs import GrpoConfig
 from trainer.algorithms.arguments import lora_for
 from trainer.algorithms.online import LearnsFromRollouts, train_online, trl_arguments
 from trainer.algorithms.online_training import Batch, RolloutSource
+from trainer.algorithms.runner_rollouts import is_absent
 from trainer.algorithms.turn_credit import spread_over_tokens, turn_advantages, turn_rewards
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
@@ -43,7 +44,10 @@ class PolicyTokenGrpo(LearnsFromRollouts, GRPOTrainer):
         config = self.source.config
         if not isinstance(config, GrpoConfig) or config.credit == "trajectory":
             return
-        rewards = [turn_rewards(reward) for reward in batch.rewards]
+        rewards = [
+            None if is_absent(rollout) else turn_rewards(reward)
+            for rollout, reward in zip(batch.rollouts, batch.rewards, strict=True)
+        ]
         batch.turn_advantages = turn_advantages(rewards, samples=config.samples, scale=config.scale)
         spread = spread_over_tokens(batch.turn_advantages, [row.turns for row in batch.rows])
         output["advantages"] = spread.to(self.accelerator.device)

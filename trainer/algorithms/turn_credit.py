@@ -27,17 +27,17 @@ def turn_rewards(reward: Reward) -> list[float]:
     return [*reward.turns[:-1], reward.turns[-1] + reward.total - sum(reward.turns)]
 
 
-def turn_advantages(rewards: Sequence[Sequence[float]], *, samples: int, scale: Scale) -> list[list[float]]:
+def turn_advantages(rewards: Sequence[Sequence[float] | None], *, samples: int, scale: Scale) -> list[list[float]]:
     """One advantage per turn, from the rewards of each rollout's turns; consecutive `samples` rollouts are a group.
 
     The reward-to-go of a turn, minus its mean over the group at the same turn (0 for finished rollouts), divided by the
-    root mean square over the group or the batch.
+    root mean square over the group or the batch. None: nobody played the rollout, which says nothing about the others.
     """
-    advantages = [
-        returns
-        for start in range(0, len(rewards), samples)
-        for returns in centred([rewards_to_go(rollout) for rollout in rewards[start : start + samples]])
-    ]
+    advantages: list[list[float]] = []
+    for start in range(0, len(rewards), samples):
+        group = rewards[start : start + samples]
+        played = iter(centred([rewards_to_go(rollout) for rollout in group if rollout is not None]))
+        advantages += [[] if rollout is None else next(played) for rollout in group]
     if scale == "none":
         return advantages
     width = samples if scale == "group" else len(advantages)

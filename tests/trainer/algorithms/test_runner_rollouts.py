@@ -127,6 +127,21 @@ def test_a_step_goes_on_without_an_episode_that_nobody_ends(tmp_path: Path) -> N
     assert absent.info["advantage"] == pytest.approx(0, abs=1e-3)
 
 
+def test_an_episode_that_nobody_ends_changes_no_credit_of_turns(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    config = runner_run(folder, held_out=0, optimizer=ONE_STEP, deadline_seconds=2.0, credit="turn", scale="none")
+
+    def all_but_the_first(batch: Batch, episode: WantedEpisode) -> Trajectory | None:
+        return None if episode.id == batch.episodes[0].id else played(batch, episode, turns=1)
+
+    with runner(folder, all_but_the_first):
+        assert run_here(folder, config) == ExitCode.FINISHED
+    absent, *others = read_trajectories(folder / "rollouts" / "step-000001.jsonl")
+    group = [rollout for rollout in others if rollout.task.key == absent.task.key]
+    assert absent.info["turn_advantages"] == []
+    assert sum(advantage for rollout in group for advantage in rollout.info["turn_advantages"]) == pytest.approx(0)
+
+
 def test_a_run_whose_episodes_all_fail_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with runner(folder, lambda *_: None):

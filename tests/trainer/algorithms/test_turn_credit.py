@@ -21,6 +21,14 @@ def test_the_baseline_is_the_mean_at_the_same_turn_and_a_rollout_that_is_over_ha
     ]
 
 
+@pytest.mark.parametrize("scale", ["none", "group", "batch"])
+def test_a_rollout_that_nobody_played_changes_nothing_for_the_others(scale):
+    played = [[1.0, 0.5], [0.0, 1.0], [0.25]]
+    with_absent = turn_advantages([played[0], None, *played[1:]], samples=4, scale=scale)
+    assert with_absent.pop(1) == []
+    assert with_absent == turn_advantages(played, samples=3, scale=scale)
+
+
 def test_an_early_success_is_blamed_less_for_a_later_mistake():
     """Both reach the first goal; the second then makes a mistake. Trajectory-level credit would penalize all of its turns equally."""
     good, spoilt = turn_advantages([[1.0, 1.0], [1.0, -1.0]], samples=2, scale="none")
