@@ -10,12 +10,13 @@ from django.utils.timezone import now
 
 from apps.accounts import audit
 from apps.accounts.models import User, Workspace
+from apps.annotation.kinds.pair_selection import shuffled_place
 from apps.annotation.models import Queue
 from apps.arena import live_feed
 from apps.arena.blind_queues import blind_queue
 from apps.arena.models import Experiment
 from apps.arena.pairs import Attempt, Matching, match
-from apps.arena.queries import Standing, current_standing
+from apps.arena.queries import current_standing
 from apps.arena.stopping_rule import Outcome, StoppingRule
 from apps.common.environments import ENVIRONMENTS
 from apps.common.workspace_turns import in_workspace_turns
@@ -130,7 +131,8 @@ def _make_queue(experiment: Experiment) -> None:
         return
     if not batches or any(batch.state != JobState.DONE for batch in batches):
         return
-    make_queue_of(locked, match(_runs(locked.rollouts_a_id), _runs(locked.rollouts_b_id)))
+    seed = locked.plan.get("seed", 0)
+    make_queue_of(locked, match(_runs(locked.rollouts_a_id, seed), _runs(locked.rollouts_b_id, seed)))
 
 
 def make_queue_of(locked: Experiment, matching: Matching) -> None:
@@ -155,21 +157,24 @@ def resume_failed() -> int:
     return resumed.update(state=Experiment.State.ROLLING_OUT, error="")
 
 
-def _runs(batch_id: Any) -> list[Attempt]:
+def _runs(batch_id: Any, seed: int) -> list[Attempt]:
+    """The attempts of a batch: those of a task by their number, the tasks in an order drawn by the seed.
+
+    The stopping rule looks after each task, so that any others would bias it: by name, the easy ones come first.
+    """
     runs = Trajectory.objects.filter(rollout_batch=batch_id, step_count__gt=0).order_by("external_id", "id")
-    return [Attempt(*run) for run in runs.values_list("task_id", "id", "course")]
+    attempts = [Attempt(*run) for run in runs.values_list("task_id", "id", "course")]
+    return sorted(attempts, key=lambda attempt: shuffled_place(f"{seed} {attempt.task}"))
 
 
 def _end_by_rule(experiment: Experiment) -> None:
-    figures = current_standing(experiment)
-    if figures.outcome is not Outcome.UNDECIDED:
-        _end(experiment, figures, by=None)
+    if current_standing(experiment).outcome is not Outcome.UNDECIDED:
+        _end(experiment, by=None)
 
 
 def stop_experiment(*, experiment: Experiment, by: User) -> None:
     """End before the stopping rule does. The verdict records that, since it doesn't have the rule's guarantee. Raises NotRunning."""
-    figures = current_standing(experiment)
-    if not _end(experiment, figures, by=by):
+    if not _end(experiment, by=by):
         raise NotRunning(f"{experiment} isn't being labeled, so there is nothing to stop.")
 
 
@@ -200,24 +205,31 @@ def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: st
         if split is None and not ends:
             raise
     if ends:
-        _end(experiment, current_standing(experiment), by=by, promoted=policy)
+        _end(experiment, by=by, promoted=policy)
     if split is not None:
         switch(split=split, is_on=False, by=by, reason=f"{policy} was promoted from {experiment}.")
 
 
 @transaction.atomic
-def _end(experiment: Experiment, figures: Standing, *, by: User | None, promoted: Policy | None = None) -> bool:
+def _end(experiment: Experiment, *, by: User | None, promoted: Policy | None = None) -> bool:
+    """End an experiment that is being labeled, without `by` only if its rule says so; returns whether it did.
+
+    Its queue is locked before the figures are computed: judgments that are being stored or undone come before the verdict or after it, as a whole.
+    """
+    locked = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment.pk)
+    if locked.state != Experiment.State.LABELING:
+        return False
+    queue = Queue.objects.select_for_update(of=("self",)).filter(experiment=locked).first()
+    figures = current_standing(locked)
+    if by is None and figures.outcome is Outcome.UNDECIDED:
+        return False
     verdict = {**figures.as_evidence(), "stopped_by_rule": by is None, "stopped_by": by.name if by else ""}
     if promoted:
         verdict["promoted"] = promoted.name
-    ended = Experiment.objects.filter(pk=experiment.pk, state=Experiment.State.LABELING).update(
-        state=Experiment.State.STOPPED, verdict=verdict, stopped_at=now()
-    )
-    if not ended:
-        return False
-    Queue.objects.filter(experiment=experiment, state__in=[Queue.State.OPEN, Queue.State.PAUSED]).update(
-        state=Queue.State.CLOSED
-    )
+    locked.state, locked.verdict, locked.stopped_at = Experiment.State.STOPPED, verdict, now()
+    locked.save(update_fields=["state", "verdict", "stopped_at"])
+    if queue is not None and queue.state in (Queue.State.OPEN, Queue.State.PAUSED):
+        Queue.objects.filter(pk=queue.pk).update(state=Queue.State.CLOSED)
     TrafficSplit.objects.filter(experiment=experiment.pk).update(experiment=None)
     audit.record(
         workspace=experiment.workspace,

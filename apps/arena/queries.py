@@ -184,9 +184,12 @@ def _runs(experiment: Experiment, side: LiveAttempt.Side) -> QuerySet[Trajectory
 
 
 def _results(runs: QuerySet[Trajectory]) -> dict[str, list[bool]]:
-    """The outcomes of each task's trajectories, without those that have none."""
+    """The outcomes of each task's trajectories, without those that have none. By task: an interval that takes them one by one mustn't follow the
+    order in which they ended, since successes may be faster.
+    """
     by_task: dict[str, list[bool]] = defaultdict(list)
-    for task, success in runs.filter(success__isnull=False).values_list("task_id", "success"):
+    known = runs.filter(success__isnull=False).order_by("task_id", "pk")
+    for task, success in known.values_list("task_id", "success"):
         by_task[str(task)].append(bool(success))
     return by_task
 

@@ -1,20 +1,23 @@
 """An experiment from its plan to its verdict, in the database."""
 
+from contextlib import closing
 from threading import Thread
 
 import pytest
 from django.db import connection
 
 from apps.accounts.models import AuditEntry, Role
-from apps.annotation.desk.actions import record
+from apps.annotation.desk.actions import record, undo_last
 from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import Choice
-from apps.annotation.models import Item, Queue
+from apps.annotation.models import Annotator, Item, Preference, Queue
+from apps.annotation.refusals import NothingToUndo
 from apps.arena import lifecycle
 from apps.arena.lifecycle import NotRunning, advance, resume_failed, start_experiment, stop_experiment
 from apps.arena.models import Experiment
-from apps.arena.queries import current_standing
+from apps.arena.queries import Standing, current_standing
 from apps.arena.stopping_rule import Outcome, StoppingRule
+from apps.arena.win_rates import confidence_sequence
 from apps.jobs.models import JobState
 from apps.trajectories.models import RolloutBatch
 from tests import factories
@@ -96,6 +99,25 @@ def test_finished_rollouts_become_one_blind_queue_however_often_it_is_asked(rese
     assert [(item.a.policy.name, item.b.policy.name, item.overlap) for item in items] == [
         ("champion", "challenger", 2)
     ] * 12
+
+
+def test_pairs_are_judged_in_an_order_that_says_nothing_about_their_tasks(researcher):
+    """By name, all easy tasks would come first, and the rule would end an experiment between policies that are equal overall."""
+    experiment = begin(researcher, tasks=0)
+    levels = ["L1", "L2", "L3"]
+    for number in range(60):
+        key = f"office/{levels[number % 3]}/held_out/{number}"
+        task = factories.task(of=experiment.workspace, key=key, difficulty=levels[number % 3])
+        for batch in (experiment.rollouts_a, experiment.rollouts_b):
+            for sample in range(2):
+                factories.trajectory(of=task, rollout_batch=batch, external_id=f"{batch.policy.name}:{key}#{sample}")
+    runs_arrive(experiment)
+    advance(experiment)
+    items = list(Item.objects.order_by("position").select_related("task", "a", "b"))
+    first_tasks = list(dict.fromkeys(item.task for item in items))[:20]
+    assert {task.difficulty for task in first_tasks} == {*levels}
+    assert all(item.a.external_id.split(":")[1] == item.b.external_id.split(":")[1] for item in items)
+    assert all(one.task == other.task for one, other in zip(items[::2], items[1::2], strict=True))
 
 
 def test_failed_rollouts_end_it_with_their_reason(researcher):
@@ -187,6 +209,58 @@ def test_a_clear_winner_ends_it_by_the_rule_and_closes_the_queue(researcher):
     assert Queue.objects.get(pk=experiment.queue_id).state == Queue.State.CLOSED
 
 
+def test_a_judgment_that_is_undone_before_the_end_is_in_no_verdict(researcher, monkeypatch):
+    experiment = begin(researcher)
+    runs_arrive(experiment)
+    advance(experiment)
+    experiment.refresh_from_db()
+    judge(experiment, 2, how_many=10)
+    annotator = Annotator.objects.get()
+
+    def undone_after(experiment: Experiment) -> Standing:
+        monkeypatch.setattr(lifecycle, "current_standing", current_standing)
+        figures = current_standing(experiment)
+        undo_last(queue=experiment.queue, annotator=annotator)
+        return figures
+
+    monkeypatch.setattr(lifecycle, "current_standing", undone_after)
+    advance(experiment)
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.verdict) == ("labelling", {})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_while_a_verdict_is_reached_nothing_is_undone(researcher, monkeypatch):
+    experiment = begin(researcher)
+    runs_arrive(experiment)
+    advance(experiment)
+    experiment.refresh_from_db()
+    judge(experiment, 2, how_many=10)
+    annotator, refused = Annotator.objects.get(), []
+
+    def undo() -> None:
+        with closing(connection):
+            try:
+                undo_last(queue=experiment.queue, annotator=annotator)
+            except NothingToUndo as refusal:
+                refused.append(str(refusal))
+
+    undoing = Thread(target=undo)
+
+    def begun_before_the_end(experiment: Experiment) -> Standing:
+        if connection.in_atomic_block:
+            undoing.start()
+            undoing.join(0.5)
+        return current_standing(experiment)
+
+    monkeypatch.setattr(lifecycle, "current_standing", begun_before_the_end)
+    advance(experiment)
+    undoing.join()
+    experiment.refresh_from_db()
+    assert experiment.verdict["tally"]["wins"] == 10 == Preference.objects.valid().count()
+    assert "This experiment has ended" in refused[0]
+
+
 def test_a_task_counts_only_when_all_its_judgments_are_in(researcher):
     experiment = begin(researcher, overlap=2)
     runs_arrive(experiment)
@@ -222,8 +296,9 @@ def test_nobody_is_asked_about_runs_that_cannot_be_told_apart(researcher):
     assert current_standing(experiment).win_rate.n == 0
     judge(experiment, 2, how_many=1)
     figures = current_standing(experiment)
+    ties = sum(place == 0 for _, place in experiment.alike)  # those before the first judged pair
     assert (figures.tasks_planned, figures.items, figures.alike) == (12, 8, 4)
-    assert (figures.win_rate.n, figures.win_rate.estimate) == (5, (4 * 0.5 + 1) / 5)
+    assert (figures.win_rate.n, figures.win_rate.estimate) == (ties + 1, (ties * 0.5 + 1) / (ties + 1))
     assert (figures.tally.wins, figures.tally.ties) == (1, 0)
 
 
@@ -262,6 +337,18 @@ def test_tasks_that_one_of_the_two_did_not_finish_are_in_nobodys_success(researc
     figures = current_standing(experiment)
     assert (figures.success_a.runs, figures.success_b.runs, figures.success_difference.n) == (12, 12, 12)
     assert figures.success_b.succeeded == 0
+
+
+def test_an_interval_of_success_does_not_follow_the_order_in_which_trajectories_ended(researcher):
+    experiment = begin(researcher, tasks=0)
+    tasks = [factories.task(of=researcher.workspace) for _ in range(20)]
+    for success, some in ((True, tasks[::2]), (False, tasks[1::2])):  # failures take longer
+        for task in some:
+            for batch in (experiment.rollouts_a, experiment.rollouts_b):
+                for _ in range(2):
+                    factories.trajectory(of=task, rollout_batch=batch, success=success)
+    figures = current_standing(experiment)
+    assert figures.success_a.rate == confidence_sequence([1.0, 0.0] * 10)
 
 
 def test_success_is_compared_task_by_task(researcher):

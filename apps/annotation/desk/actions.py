@@ -37,8 +37,17 @@ MAX_CHARACTERS = 1_000_000
 
 
 @transaction.atomic
-def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guideline_version: int = 0) -> Judgment:
+def record(
+    *,
+    assignment: Assignment,
+    answer: object,
+    seconds: float = 0.0,
+    guideline_version: int = 0,
+    has_sides: bool = True,
+) -> Judgment:
     """Store one judgment and close its assignment. `answer` has the type of the queue's kind: a Choice, a Walk, Scores.
+
+    has_sides: as in `Submission`.
 
     Repeating the same answer returns the stored judgment, since the browser may have missed the response. Another answer raises
     AlreadyJudged. An expired lease doesn't matter while the item still has a slot; otherwise raises PlaceLost.
@@ -59,7 +68,7 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
         raise AnswerTooLong(size, MAX_CHARACTERS)
     kind.check(answer, kind.asked(locked.queue), locked.item)
     judgment: Judgment
-    [judgment] = kind.store([Submission(locked, answer, _bounded(seconds, locked), guideline_version)])
+    [judgment] = kind.store([Submission(locked, answer, _bounded(seconds, locked), guideline_version, has_sides)])
     _conclude(desk, locked, judgment)
     return judgment
 
@@ -191,7 +200,7 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
     Passes over skips whose items others have taken. Raises NothingToUndo; PlaceLost if there were only such skips.
     """
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
-    if queue.is_of_experiment and Queue.objects.filter(pk=queue.pk, state=Queue.State.CLOSED).exists():
+    if queue.is_of_experiment and _is_closed(queue):
         raise NothingToUndo(
             "This experiment has ended, and its result depends on these answers, so they can't be undone."
         )
@@ -221,6 +230,11 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
         draft=draft,
         **flag,
     )
+
+
+def _is_closed(queue: Queue) -> bool:
+    """Whether it's closed; it can't be until the transaction ends: a verdict that is being reached comes first, or counts what is undone."""
+    return Queue.objects.select_for_update(no_key=True).get(pk=queue.pk).state == Queue.State.CLOSED
 
 
 def undo_message(assignment: Assignment) -> str:

@@ -9,6 +9,7 @@ from apps.accounts.models import User
 from apps.annotation.audit import record
 from apps.annotation.models import Item, JudgeAnswer, Queue
 from apps.annotation.queues.informativeness import chance_of_margin, informative, uncertain
+from apps.annotation.queues.overlap import FixedByPlan
 from apps.annotation.refusals import Refusal
 
 LIKELY = {0: 0.5, 1: 0.65, 2: 0.82, 3: 0.95}
@@ -20,16 +21,25 @@ class NothingSaid(Refusal):
     message = "No two models have judged the waiting items. Add two reward models or served models under Models first."
 
 
+class OrderFixedByPlan(FixedByPlan):
+    message = (
+        "The plan of its experiment drew the order of its pairs. The experiment may end after any of them, so its verdict would be about those that "
+        "come first."
+    )
+
+
 SCORES = {Queue.Order.UNCERTAIN: uncertain, Queue.Order.INFORMATIVE: informative}
 
 
 @transaction.atomic
 def reorder(*, queue: Queue, order: str, by: User | None) -> int:
-    """Move waiting items, highest score first, behind those in progress; returns how many items have a score. Raises NothingSaid.
+    """Move waiting items, highest score first, behind those in progress; returns how many items have a score. Raises NothingSaid, OrderFixedByPlan.
 
     Judgments and current holds are kept. The new positions lie beyond all old ones, so that desks find them.
     """
     locked = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)
+    if locked.is_of_experiment:
+        raise OrderFixedByPlan
     score = SCORES[Queue.Order(order)]
     chances = chances_of(locked)
     scored = {item: score(probabilities) for item, probabilities in chances.items() if len(probabilities) > 1}

@@ -16,7 +16,7 @@ from apps.annotation.judges.enrollment import pause_judge, send_judge
 from apps.annotation.judges.judge_job import graded
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Judge, JudgeAnswer, Preference, Queue
-from apps.annotation.queues.item_order import NothingSaid, informative, reorder, uncertain
+from apps.annotation.queues.item_order import NothingSaid, OrderFixedByPlan, informative, reorder, uncertain
 from apps.jobs import lifecycle
 from apps.jobs.models import Phase
 from apps.policies.models import Policy
@@ -79,6 +79,16 @@ def test_people_get_first_what_the_ensemble_disagrees_on_and_keep_what_they_have
     a, b, c, d = queue.items.order_by("pk").values_list("pk", flat=True)
     assert item_ids == [a, c, d, b]
     assert Queue.objects.get().order == "uncertain"
+
+
+def test_the_order_of_an_experiments_pairs_stays_as_it_was_drawn():
+    queue = builders.queue(items=3, steps=0, selection={"experiment": "1"})
+    for model in (reward_model(queue), reward_model(queue)):
+        says(model, [1.0, -2.0, 0.0])
+    before = list(queue.items.order_by("pk").values_list("position"))
+    with pytest.raises(OrderFixedByPlan, match="may end after any of them"):
+        reorder(queue=queue, order="uncertain", by=None)
+    assert list(queue.items.order_by("pk").values_list("position")) == before
 
 
 def test_one_model_is_no_ensemble():
