@@ -3,8 +3,10 @@
 import json
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from huggingface_hub import DryRunFileInfo
 
 from apps.policies.models import Policy
 from apps.training.launch import check_with_worker, key_of
@@ -12,7 +14,7 @@ from contract.configs import DpoConfig, ScratchConfig, SftConfig, run_config_fro
 from tests import factories
 from tests.training.test_launch import a_plan
 from trainer.failures import OutOfMemory
-from workers.bridge import capacity, preflight
+from workers.bridge import capacity, estimates, preflight
 from workers.bridge.capacity import Capacity, local_capacity
 from workers.bridge.estimates import (
     Unreadable,
@@ -20,6 +22,7 @@ from workers.bridge.estimates import (
     gpu_tflops,
     seconds_of,
     shape_of_folder,
+    shape_of_hub,
     shape_of_scratch,
 )
 from workers.tasks import check_plan
@@ -70,6 +73,64 @@ def test_a_folder_without_a_readable_model_is_named(tmp_path: Path, spoil, words
     spoil(folder)
     with pytest.raises(Unreadable, match=words):
         shape_of_folder(folder)
+
+
+@pytest.fixture
+def on_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Stands in for a hub whose model has this config.json; returns the revisions that were downloaded."""
+
+    def put(config: str, *, size: int | None = None) -> list[str | None]:
+        path = tmp_path / "config.json"
+        path.write_text(config)
+        downloaded: list[str | None] = []
+
+        def download(model: str, file: str, *, revision: str | None, etag_timeout: float, dry_run: bool = False):
+            if dry_run:
+                length = len(config) if size is None else size
+                return DryRunFileInfo("c0ffee", length, file, str(path), is_cached=False, will_download=True)
+            downloaded.append(revision)
+            return str(path)
+
+        described = SimpleNamespace(safetensors=SimpleNamespace(total=600_000_000))
+        monkeypatch.setattr(estimates, "HfApi", lambda: SimpleNamespace(model_info=lambda *_, **__: described))
+        monkeypatch.setattr(estimates, "hf_hub_download", download)
+        return downloaded
+
+    return put
+
+
+def test_a_hub_models_size_is_read_from_the_config_that_was_measured(on_the_hub):
+    downloaded = on_the_hub(json.dumps(SHAPE))
+    facts = shape_of_hub("owner/base", "main")
+    assert facts is not None
+    assert (facts.parameters, facts.hidden, facts.layers) == (600_000_000, 1024, 28)
+    assert downloaded == ["c0ffee"]
+
+
+def test_a_large_config_on_the_hub_is_not_downloaded(on_the_hub):
+    downloaded = on_the_hub(json.dumps(SHAPE), size=20 << 30)
+    with pytest.raises(Unreadable, match="more than 4 MiB"):
+        shape_of_hub("owner/base", None)
+    assert downloaded == []
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("{", "isn't JSON"),
+        ("[" * 200_000, "isn't JSON"),
+        ("[]", "doesn't describe a model"),
+        ('{"text_config": 7}', "doesn't describe a model"),
+        ('{"hidden_size": "wide"}', "doesn't describe a model"),
+        ('{"hidden_size": Infinity}', "doesn't describe a model"),
+        ('{"num_hidden_layers": 1' + "0" * 400 + "}", "doesn't describe a model"),
+        ('{"vocab_size": -1}', "doesn't describe a model"),
+    ],
+)
+def test_a_config_on_the_hub_that_describes_no_model_is_named(on_the_hub, config: str, words: str):
+    on_the_hub(config)
+    with pytest.raises(Unreadable, match=words):
+        shape_of_hub("owner/base", None)
 
 
 def test_full_dpo_takes_weights_gradients_adam_and_a_reference(tmp_path: Path):

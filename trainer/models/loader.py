@@ -8,15 +8,17 @@ and quantization of fully trained models.
 """
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub import DryRunFileInfo, constants, snapshot_download
+from huggingface_hub.errors import DryRunError, HfHubHTTPError
 from peft import PeftModel
 from safetensors import SafetensorError
 from transformers import (
@@ -39,6 +41,10 @@ from trainer.rendering.templates import prepare_template
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken"]
 HUB_FILES_NOT_READ = ["*/*", "consolidated*.safetensors"]
 """Other formats of the same weights, which some models include."""
+MAX_OTHER_BYTES = 1 << 30
+"""Maximum size of a hub model's files besides its weights. They're read into memory, and anybody may put a model of any size on the hub."""
+DISK_SHARE = 0.9
+"""Maximum share of the free disk space that a download takes."""
 
 
 def load_tokenizer(config: ModelConfig, folder: Path) -> PreTrainedTokenizerBase:
@@ -135,9 +141,34 @@ def located(source: ModelConfig, folder: Path) -> str:
 
 @cache  # a run that reloads its base gets the same revision
 def copied_from_hub(hub_id: str, revision: str | None, *, with_code: bool) -> str:
-    """The local folder of a hub model, downloaded if needed: without pickles, and with Python files only if enabled."""
+    """The local folder of a hub model, downloaded if needed: without pickles, and with Python files only if enabled. Raises ConfigFailure if it's too large."""
     patterns = [*HUB_FILES, "*.py"] if with_code else HUB_FILES
-    return snapshot_download(hub_id, revision=revision, allow_patterns=patterns, ignore_patterns=HUB_FILES_NOT_READ)
+    chosen: dict[str, Any] = {"allow_patterns": patterns, "ignore_patterns": HUB_FILES_NOT_READ}
+    with suppress(DryRunError):  # the hub can't be reached, so only an earlier download can be used
+        files = snapshot_download(hub_id, revision=revision, dry_run=True, **chosen)
+        refuse_too_large(hub_id, files)
+        revision = files[0].commit_hash if files else revision  # what was measured
+    folder: str = snapshot_download(hub_id, revision=revision, **chosen)
+    return folder
+
+
+def refuse_too_large(hub_id: str, files: Sequence[DryRunFileInfo]) -> None:
+    """Raises ConfigFailure for files that don't fit in memory, or on the disk."""
+    others = sum(file.file_size or 0 for file in files if not file.filename.endswith(".safetensors"))
+    if others > MAX_OTHER_BYTES:
+        raise ConfigFailure(
+            f"model.path: {hub_id!r} has {others >> 20:,} MiB of files besides its weights, more than {MAX_OTHER_BYTES >> 20:,}.",
+            advice="Choose another model.",
+        )
+    folder = Path(constants.HF_HUB_CACHE)
+    while not folder.exists():
+        folder = folder.parent
+    missing, free = sum(file.file_size or 0 for file in files if file.will_download), shutil.disk_usage(folder).free
+    if missing > DISK_SHARE * free:
+        raise ConfigFailure(
+            f"model.path: {hub_id!r} has {missing >> 20:,} MiB to download, and the worker's disk has {free >> 20:,} MiB free.",
+            advice="Choose a smaller model, or free some space.",
+        )
 
 
 def compute_dtype(precision: Precision) -> torch.dtype:

@@ -43,6 +43,10 @@ TILE_TOKENS, TILE_WORDS = 4096, 32_768
 TILE_COPIES = 8
 """Float32 copies of a tile, measured on a CPU at the end of a backward pass; a GPU needs fewer."""
 MAX_HEADER_BYTES = 100 * 1024 * 1024
+MAX_CONFIG_BYTES = 4 << 20
+"""Anybody may put a config.json of any size on the hub."""
+MAX_SIZE = 1 << 40
+"""Exceeds every size in a config.json; the products of such sizes are still floats."""
 
 
 class Unreadable(ValueError):
@@ -83,16 +87,22 @@ def shape_of_folder(folder: Path) -> ModelShape:
 
 
 def shape_of_config(config: dict[str, Any], parameters: int) -> ModelShape:
-    """The shape from a decoded config.json; multimodal models keep the decoder's shape in text_config."""
-    decoder = config.get("text_config") or config
-    hidden = int(decoder.get("hidden_size") or 0)
-    return ModelShape(
-        parameters=parameters,
-        hidden=hidden,
-        layers=int(decoder.get("num_hidden_layers") or 0),
-        intermediate=int(decoder.get("intermediate_size") or 4 * hidden),
-        vocabulary=int(decoder.get("vocab_size") or 0),
-    )
+    """The shape from a decoded config.json; multimodal models keep the decoder's shape in text_config. Raises Unreadable."""
+    try:
+        decoder = config.get("text_config") or config
+        hidden = int(decoder.get("hidden_size") or 0)
+        shape = ModelShape(
+            parameters=parameters,
+            hidden=hidden,
+            layers=int(decoder.get("num_hidden_layers") or 0),
+            intermediate=int(decoder.get("intermediate_size") or 4 * hidden),
+            vocabulary=int(decoder.get("vocab_size") or 0),
+        )
+    except (ArithmeticError, AttributeError, TypeError, ValueError):
+        raise Unreadable("config.json doesn't describe a model") from None
+    if not all(0 <= size < MAX_SIZE for size in (shape.hidden, shape.layers, shape.intermediate, shape.vocabulary)):
+        raise Unreadable("config.json doesn't describe a model")
+    return shape
 
 
 def shape_of_scratch(scratch: ScratchConfig) -> ModelShape:
@@ -172,10 +182,14 @@ class NotOnHub(ValueError):
 
 
 def shape_of_hub(model: str, revision: str | None) -> ModelShape | None:
-    """The shape of a hub model; None if the hub can't be reached. Raises NotOnHub."""
+    """The shape of a hub model; None if the hub can't be reached. Raises NotOnHub, Unreadable."""
     try:
         weights = HfApi().model_info(model, revision=revision, timeout=TIMEOUT_SECONDS).safetensors
-        config = Path(hf_hub_download(model, "config.json", revision=revision, etag_timeout=TIMEOUT_SECONDS))
+        found = hf_hub_download(model, "config.json", revision=revision, etag_timeout=TIMEOUT_SECONDS, dry_run=True)
+        if (found.file_size or 0) > MAX_CONFIG_BYTES:
+            raise Unreadable(f"config.json of {model!r} has more than {MAX_CONFIG_BYTES >> 20} MiB")
+        # What was measured: the model may change meanwhile.
+        config = Path(hf_hub_download(model, "config.json", revision=found.commit_hash, etag_timeout=TIMEOUT_SECONDS))
     except (RepositoryNotFoundError, EntryNotFoundError) as error:
         if isinstance(error, LocalEntryNotFoundError):
             return None
@@ -186,7 +200,11 @@ def shape_of_hub(model: str, revision: str | None) -> ModelShape | None:
         return None
     if weights is None:
         raise NotOnHub(f"{model!r} has no safetensors on the hub; other formats can run code and are not loaded")
-    return shape_of_config(json.loads(config.read_text(encoding="utf-8")), weights.total)
+    try:
+        described = json.loads(config.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise Unreadable(f"config.json of {model!r} isn't JSON") from None
+    return shape_of_config(described, weights.total)
 
 
 STEP_SECONDS = 0.05

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import DryRunFileInfo
+from huggingface_hub.errors import DryRunError
 
 from contract.configs import ModelConfig
 from tests.trainer.policies import qwen3_tokenizer, save_policy, small_model
 from trainer.failures import ConfigFailure
+from trainer.models import loader
 from trainer.models.loader import (
     compute_dtype,
     load_policy,
@@ -53,6 +56,50 @@ def test_a_hub_id_is_never_a_folder_of_the_working_directory_or_the_run(
     ):
         with pytest.raises(ConfigFailure, match=f"cannot load '{path}'"):
             load(ModelConfig(path=path))
+
+
+def hub_file(name: str, size: int, *, is_cached: bool = False) -> DryRunFileInfo:
+    return DryRunFileInfo("c0ffee", size, name, "", is_cached, not is_cached)
+
+
+@pytest.mark.parametrize(
+    ("file", "refusal"),
+    [
+        (hub_file("tokenizer.json", 2 << 30), "2,048 MiB of files besides its weights"),
+        (hub_file("merges.txt", 2 << 30, is_cached=True), "2,048 MiB of files besides its weights"),
+        (hub_file("model.safetensors", 1 << 60), "to download, and the worker's disk has"),
+        (hub_file("model.safetensors", 1 << 60, is_cached=True), ""),
+        (hub_file("model.safetensors", 1 << 10), ""),
+    ],
+)
+def test_a_hub_model_is_downloaded_only_if_it_fits(monkeypatch: pytest.MonkeyPatch, file: DryRunFileInfo, refusal: str):
+    downloaded = []
+
+    def snapshot(hub_id: str, *, dry_run: bool = False, revision: str | None, **_: object) -> object:
+        if dry_run:
+            return [file, hub_file("config.json", 700)]
+        downloaded.append((hub_id, revision))
+        return "/the/snapshot"
+
+    monkeypatch.setattr(loader, "snapshot_download", snapshot)
+    location = partial(loader.copied_from_hub.__wrapped__, "owner/base", "main", with_code=False)
+    if refusal:
+        with pytest.raises(ConfigFailure, match=refusal):
+            location()
+        assert downloaded == []
+    else:
+        assert location() == "/the/snapshot"
+        assert downloaded == [("owner/base", "c0ffee")]  # exactly what was measured
+
+
+def test_without_the_hub_an_earlier_download_is_used(monkeypatch: pytest.MonkeyPatch):
+    def snapshot(hub_id: str, *, dry_run: bool = False, **_: object) -> str:
+        if dry_run:
+            raise DryRunError
+        return "/the/snapshot"
+
+    monkeypatch.setattr(loader, "snapshot_download", snapshot)
+    assert loader.copied_from_hub.__wrapped__("owner/base", None, with_code=False) == "/the/snapshot"
 
 
 def test_a_policy_comes_back_as_it_was_saved(tmp_path: Path):
