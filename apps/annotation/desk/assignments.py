@@ -17,7 +17,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.desk.claims import Slot, claim_slot, judged_in
+from apps.annotation.desk.claims import Slot, claim_slot, has_slot, judged_in
 from apps.annotation.desk.known_answers import claim_known_item
 from apps.annotation.models import Annotator, Assignment, Desk, Item, ItemAssignee, Queue
 from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen, Refusal
@@ -93,7 +93,8 @@ def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assi
         return None
     slot = (
         (None if in_hand else _left_unfinished(queue, annotator))
-        or claim_known_item(desk, queue, annotator, held=len(in_hand))
+        or _let_go(desk, queue, annotator)
+        or claim_known_item(desk, queue, annotator)
         or claim_slot(desk, queue, annotator)
     )
     return None if slot is None else _assign(slot, queue, annotator)
@@ -140,13 +141,27 @@ def lease_end(queue: Queue) -> datetime:
 
 def _left_unfinished(queue: Queue, annotator: Annotator) -> Slot | None:
     """An item that this person had begun when their lease expired, if it still has a slot; its draft was kept."""
-    begun = Assignment.objects.filter(
-        queue=queue, annotator=annotator, state=Assignment.State.EXPIRED, opened_at__isnull=False
-    )
-    assignees = ItemAssignee.objects.filter(item=OuterRef("item"))
-    available = begun.filter(~Exists(assignees) | Exists(assignees.filter(user=annotator.user_id)))
-    last = available.filter(item__taken__lt=F("item__overlap")).select_related("item").order_by("-closed_at").first()
+    last = _lost(queue, annotator).filter(opened_at__isnull=False).first()
     return Slot(last.item_id, last.pk) if last and reclaim_slot(last.item) else None
+
+
+def _let_go(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
+    """An item that was loaded ahead for this person and freed, if it still has a slot.
+
+    It comes first, whether it's gold or not: otherwise ordinary ones would come again at once, and gold ones only when a gold item is due again.
+    """
+    last = _lost(queue, annotator).filter(opened_at=None).first()
+    if last is None or (last.item.purpose == Item.Purpose.GOLD and not has_slot(desk, queue, annotator)):
+        return None
+    return Slot(last.item_id, last.pk) if reclaim_slot(last.item) else None
+
+
+def _lost(queue: Queue, annotator: Annotator) -> QuerySet[Assignment]:
+    """Expired assignments of this person whose items still have a slot for them, latest first."""
+    expired = Assignment.objects.filter(queue=queue, annotator=annotator, state=Assignment.State.EXPIRED)
+    assignees = ItemAssignee.objects.filter(item=OuterRef("item"))
+    available = expired.filter(~Exists(assignees) | Exists(assignees.filter(user=annotator.user_id)))
+    return available.filter(item__taken__lt=F("item__overlap")).select_related("item").order_by("-closed_at")
 
 
 def _assign(slot: Slot, queue: Queue, annotator: Annotator) -> Assignment:

@@ -102,6 +102,39 @@ def claim_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Pu
     return Slot(*row) if row else None
 
 
+# The conditions of CLAIM, for a look that takes nothing.
+_HAS_SLOT = f"""
+SELECT EXISTS (SELECT FROM annotation_item i
+               WHERE queue_id = %(queue)s AND purpose = 'work' AND taken < overlap AND returned_at > %(since)s
+                 AND {_UNTOUCHED} AND {_OPEN_TO_PERSON})
+    OR EXISTS (SELECT FROM annotation_item i
+               WHERE queue_id = %(queue)s AND purpose = 'work' AND taken < overlap AND position >= %(position)s
+                 AND {_UNTOUCHED} AND {_OPEN_TO_PERSON})
+"""
+
+
+def has_slot(desk: Desk, queue: Queue, annotator: Annotator) -> bool:
+    """Whether `claim_slot` has an ordinary item for this person now."""
+    returns = _wants_skipped(desk, queue, annotator)
+    values: dict[str, Any] = {
+        "queue": queue.pk,
+        "annotator": annotator.pk,
+        "user": annotator.user_id,
+        "since": desk.returns_seen - COMMIT_LAG,
+        "position": 0 if returns else desk.position,
+        "dealt_with": _HELD if returns else [*_HELD, Assignment.State.SKIPPED],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_HAS_SLOT, values)
+        [found] = cursor.fetchone()
+    return bool(found)
+
+
+def _wants_skipped(desk: Desk, queue: Queue, annotator: Annotator) -> bool:
+    """Whether items that this person skipped come back at the end. Only to people, since a machine would skip them again, forever."""
+    return queue.skipped_come_back and desk.skipped > 0 and annotator.kind == Annotator.Kind.PERSON
+
+
 def claim_slot(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
     """The next free slot for this person, whose desk the caller has locked; None if there's none."""
     dealt_with = [*_HELD, Assignment.State.SKIPPED]
@@ -111,12 +144,8 @@ def claim_slot(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
 
 
 def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
-    """Search the whole queue once more, for skipped items that may return and for anything missed above.
-
-    Skipped items return only to people, since a machine would skip them again, forever.
-    """
-    may_reconsider = annotator.kind == Annotator.Kind.PERSON
-    wants_skipped = queue.skipped_come_back and desk.skipped > 0 and may_reconsider
+    """Search the whole queue once more, for skipped items that may return and for anything missed above."""
+    wants_skipped = _wants_skipped(desk, queue, annotator)
     if desk.swept_at and now() - desk.swept_at < SWEEP_EVERY and not wants_skipped:
         return None
     desk.swept_at = now()

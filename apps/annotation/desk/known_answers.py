@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 from django.utils.crypto import salted_hmac
 
-from apps.annotation.desk.claims import Slot, claim_known, judged_in
+from apps.annotation.desk.claims import Slot, claim_known, has_slot
 from apps.annotation.kinds import kind_of
-from apps.annotation.kinds.blindness import left_for
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Judgment, Queue
 
 
-def claim_known_item(desk: Desk, queue: Queue, annotator: Annotator, *, held: int = 0) -> Slot | None:
+def claim_known_item(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
     """An onboarding item until this person has done all of them; after that a gold item, at random and as often as the queue asks.
 
-    Models skip onboarding, since they don't learn from feedback. held: items that this person has on the desk already.
+    Models skip onboarding, since they don't learn from feedback. A gold item comes only in place of an ordinary one: to somebody who has skipped
+    all ordinary items, while others hold the rest, or if the rest are assigned to others, only gold items would come, and so stand out.
     """
     learns = annotator.kind != Annotator.Kind.MODEL
     if (
@@ -26,14 +26,9 @@ def claim_known_item(desk: Desk, queue: Queue, annotator: Annotator, *, held: in
         and (slot := claim_known(desk, queue, annotator, Item.Purpose.ONBOARDING))
     ):
         return slot
-    if queue.gold_count and is_gold_due(desk, queue) and _has_work(desk, queue, held):
+    if queue.gold_count and is_gold_due(desk, queue) and has_slot(desk, queue, annotator):
         return claim_known(desk, queue, annotator, Item.Purpose.GOLD)
     return None
-
-
-def _has_work(desk: Desk, queue: Queue, held: int) -> bool:
-    """Whether ordinary items are left for this person. Without them no gold item comes: the desk says that nothing is left, so it would stand out."""
-    return left_for(queue, judged_in(queue) + held, desk.judged + held, desk.golds) > 0
 
 
 def is_gold_due(desk: Desk, queue: Queue) -> bool:

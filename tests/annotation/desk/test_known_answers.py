@@ -7,8 +7,9 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership, Role, Workspace
+from apps.annotation.bulk.assignment import assign_items
 from apps.annotation.desk.actions import keep, record, skip, undo_last
-from apps.annotation.desk.assignments import annotator_of, expire_leases, next_assignment
+from apps.annotation.desk.assignments import annotator_of, expire_leases, next_assignment, release_ahead
 from apps.annotation.desk.known_answers import is_gold_due, is_right, lesson_of
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.kinds.questions import Question, RatingAsks
@@ -128,6 +129,56 @@ def test_no_count_that_people_see_gives_a_gold_item_away(workspace, monkeypatch,
     assert seen[-1] == (8 + golds, 0)
     took = sum(Preference.objects.values_list("seconds", flat=True))
     assert Desk.objects.get(annotator=who).seconds == pytest.approx(took)  # included in the pace
+
+
+@pytest.mark.parametrize("way", ["skipped", "held by others", "assigned to others"])
+def test_no_gold_item_comes_to_somebody_for_whom_no_ordinary_one_is_left(workspace, monkeypatch, way):
+    monkeypatch.setattr("apps.annotation.desk.known_answers.is_gold_due", lambda desk, _: desk.offered > 6)
+    me, other = (factories.member(Role.ANNOTATOR, of=workspace) for _ in range(2))
+    queue, who = builders.queue(of=workspace, items=8, steps=0), annotator_of(me)
+    known(queue, Item.Purpose.GOLD, 4)
+    Queue.objects.update(gold_percent=50)
+    queue.refresh_from_db()
+    if way == "assigned to others":
+        everything = list(queue.items.filter(purpose="work").values_list("pk", flat=True))
+        assign_items(queue=queue, items=everything, people=[other.user], by=me)
+    elif way == "held by others":
+        for _ in range(4):
+            assert next_assignment(queue=queue, annotator=builders.rule(of=workspace)) is not None
+    else:
+        for _ in range(4):
+            skip(assignment=next_assignment(queue=queue, annotator=who))
+    Desk.objects.get_or_create(queue=queue, annotator=who)
+    assert [next_assignment(queue=queue, annotator=who) for _ in range(10)] == [None] * 10
+    assert Desk.objects.get(annotator=who).offered > 6  # gold items were due
+
+
+@pytest.mark.parametrize("purpose", ["gold", "work"])
+def test_an_item_loaded_ahead_and_let_go_comes_again_whether_it_is_gold_or_not(workspace, monkeypatch, purpose):
+    due = 1 if purpose == "gold" else 99
+    monkeypatch.setattr("apps.annotation.desk.known_answers.is_gold_due", lambda desk, _: desk.offered == due)
+    queue, who = builders.queue(of=workspace, items=8, steps=0), builders.rule(of=workspace)
+    known(queue, Item.Purpose.GOLD, 4)
+    Queue.objects.update(gold_percent=50)
+    queue.refresh_from_db()
+    current = keep(assignment=next_assignment(queue=queue, annotator=who))
+    ahead = [next_assignment(queue=queue, annotator=who, besides=[current.pk])]
+    assert ahead[0].item.purpose == purpose
+    for _ in range(3):
+        release_ahead(queue=queue, annotator=who)
+        ahead.append(next_assignment(queue=queue, annotator=who, besides=[current.pk]))
+    assert {assignment.item_id for assignment in ahead} == {ahead[0].item_id}
+
+
+def test_gold_items_come_among_skipped_ones_that_come_back(workspace, monkeypatch):
+    monkeypatch.setattr("apps.annotation.desk.known_answers.is_gold_due", lambda desk, _: desk.offered in (6, 7))
+    queue, who = builders.queue(of=workspace, items=8, steps=0), annotator_of(factories.member(of=workspace))
+    known(queue, Item.Purpose.GOLD, 4)
+    Queue.objects.update(gold_percent=50, skipped_come_back=True)
+    queue.refresh_from_db()
+    for _ in range(4):
+        skip(assignment=next_assignment(queue=queue, annotator=who))
+    assert sorted(all_of(queue, who)) == ["gold", "gold", "work", "work", "work", "work"]
 
 
 def shown_counts(queue: Queue, member: Membership) -> tuple[int, int]:
