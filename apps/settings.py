@@ -218,7 +218,7 @@ _files: dict[str, Any] = {
 }
 if os.environ.get("S3_BUCKET"):
     _files = {
-        "BACKEND": "storages.backends.s3.S3Storage",
+        "BACKEND": "apps.common.bucket.Bucket",
         "OPTIONS": {"bucket_name": os.environ["S3_BUCKET"]},
     }
 STORAGES = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -12,6 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from django.http import HttpRequest, StreamingHttpResponse
 
 from apps.datasets.files.export import Span, pieces
+from apps.datasets.files.file_threads import in_file_thread
 from apps.datasets.models import Split, Version
 from contract import jsontext
 from contract.rows.stepwise import stepwise
@@ -51,8 +51,8 @@ async def _stepwise(rows: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     rest = b""
     async for piece in rows:
         *lines, rest = (rest + piece).split(b"\n")
-        yield await asyncio.to_thread(_written, lines)
-    yield await asyncio.to_thread(_written, [rest])
+        yield await in_file_thread(_written, lines)
+    yield await in_file_thread(_written, [rest])
 
 
 def _written(lines: Sequence[bytes]) -> bytes:
@@ -90,7 +90,7 @@ async def _zipped(version: Version, card: str) -> AsyncIterator[bytes]:
             info.compress_type = ZIP_DEFLATED
             with archive.open(info, "w", force_zip64=True) as entry:
                 async for piece in pieces(exported["name"], Span(0, exported["bytes"])):
-                    await asyncio.to_thread(entry.write, piece)
+                    await in_file_thread(entry.write, piece)
                     yield sink.take()
         archive.writestr(ZipInfo("README.md", frozen), card)
     yield sink.take()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import re
 import zlib
@@ -14,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpRe
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_etags
 
+from apps.datasets.files.file_threads import in_file_thread
 from apps.datasets.models import Version
 
 CONTENT_TYPES = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
@@ -104,21 +104,21 @@ async def _nothing() -> AsyncIterator[bytes]:
 
 async def pieces(name: str, span: Span) -> AsyncIterator[bytes]:
     """The bytes of a stored file. Reads in threads, so that a slow disk or bucket doesn't block other requests."""
-    file = await asyncio.to_thread(default_storage.open, name, "rb")
+    file = await in_file_thread(default_storage.open, name, "rb")
     try:
-        await asyncio.to_thread(file.seek, span.start)
+        await in_file_thread(file.seek, span.start)
         remaining = span.end - span.start
-        while remaining and (chunk := await asyncio.to_thread(file.read, min(CHUNK_BYTES, remaining))):
+        while remaining and (chunk := await in_file_thread(file.read, min(CHUNK_BYTES, remaining))):
             remaining -= len(chunk)
             yield chunk
     finally:
-        await asyncio.to_thread(file.close)
+        await in_file_thread(file.close)
 
 
 async def _zipped(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Compress at gzip's fastest level, which matters more for slow connections than file size does."""
     squeeze = zlib.compressobj(level=1, wbits=31)
     async for piece in pieces:
-        if squeezed := await asyncio.to_thread(squeeze.compress, piece):
+        if squeezed := await in_file_thread(squeeze.compress, piece):
             yield squeezed
     yield squeeze.flush()
