@@ -415,6 +415,19 @@ def test_an_e_mail_address_that_is_no_members_any_more_is_turned_off(
     assert Destination.objects.get().off_reason == "This is no longer the address of a member."
 
 
+def test_an_e_mail_address_that_no_mail_can_have_fails_like_any_other(
+    register: Register, researcher: Membership, settings: Any
+) -> None:
+    settings.EMAIL_HOST = "mail.example.org"
+    researcher.user.email = "a@\u06270.org"  # no domain: it has letters of both directions
+    researcher.user.save()
+    made = register(kind="email", address=researcher.user.email)
+    happen(researcher)
+    delivery.deliver(made.destination.pk)
+    assert Delivery.objects.get().problem == "No mail can be sent to this address."
+    assert Destination.objects.get().leased_until is None  # others of the workspace don't wait for it
+
+
 def test_a_line_of_slack_is_not_longer_than_the_names_in_it() -> None:
     line = SimpleNamespace(title="&" * 300, page="")
     assert len(json.loads(message_of([line] * 20))["text"]) == 20 * 300 * len("&amp;") + 19

@@ -29,6 +29,8 @@ def _send(destination: Destination, deliveries: Sequence[Delivery]) -> Outcome:
         message_of(destination, deliveries).send()
     except (smtplib.SMTPException, OSError):
         return Outcome(problem="The mail server couldn't be reached, or refused the message.")
+    except ValueError:  # an address whose domain has no IDNA form
+        return Outcome(problem="No mail can be sent to this address.")
     return Outcome()
 
 
