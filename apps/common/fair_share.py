@@ -45,9 +45,9 @@ def of_workspace(workspace: UUID) -> Share:
     return Share(("workspace", workspace), WORKSPACE_AT_ONCE, WORKSPACE_MAX_WAITING)
 
 
-def of_long_requests(workspace: UUID) -> Share:
-    """A few at once would slow down all threads of the process and fill its memory."""
-    return Share(("long", workspace), 1, WORKSPACE_MAX_WAITING)
+def of_long_requests(share: Share) -> Share:
+    """The same holder's requests that show long items. A few at once would slow down all threads of the process and fill its memory."""
+    return Share(("long", share.holder), 1, WORKSPACE_MAX_WAITING)
 
 
 @dataclass(eq=False)
@@ -118,10 +118,10 @@ def enter(request: HttpRequest, *shares: Share) -> None:
     request.shares = (*held, *wanted)  # type: ignore[attr-defined]  # see FairShareMiddleware
 
 
-def enter_long(request: HttpRequest, workspace: UUID, *, steps: int) -> None:
-    """If a request shows this many steps, begin it once no other one of its workspace does. Raises TooManyTries."""
+def enter_long(request: HttpRequest, *, steps: int) -> None:
+    """If a request shows this many steps, begin it once no other one of its workspace does, or of its person, who may have many. Raises TooManyTries."""
     if steps > LONG_STEPS:
-        enter(request, of_long_requests(workspace))
+        enter(request, *map(of_long_requests, getattr(request, "shares", ())))
 
 
 class FairShareMiddleware:

@@ -103,7 +103,7 @@ async def token_count(request: Request) -> Response:
 async def authorized_request(request: Request, dialect: type[Dialect]) -> tuple[CachedSession, dict[str, Any]]:
     """The session of a request, and its body, which is only read for a known key. Raises GatewayRefusal."""
     key = key_of(request)
-    memory_of(request).workspace = await recorder.admit(key)
+    memory_of(request).holders = await recorder.admit(key)
     body = await body_of(request, dialect)
     return await session_of(request, key, dialect, body), body
 
@@ -179,7 +179,9 @@ async def _read(request: Request) -> bytes:
     pieces, size = [], 0
     async for piece in request.stream():
         if not memory_of(request).take(len(piece)):
-            raise Crowded("The gateway holds as much of this workspace's calls as it can. Try again in a moment.")
+            raise Crowded(
+                "The gateway holds as much of this workspace's calls, or of yours, as it can. Try again in a moment."
+            )
         size += len(piece)
         if size > settings.GATEWAY_MAX_BYTES:
             raise TooLarge(

@@ -1,4 +1,4 @@
-"""Limits how many bytes of requests and replies a gateway process holds in memory: for each workspace, and for all together."""
+"""Limits how many bytes of requests and replies a gateway process holds in memory: for each workspace, each person, and for all together."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from collections.abc import Hashable
 from django.conf import settings
 
 MAX_OF_ALL, MAX_OF_ONE = 16, 6
-"""For all workspaces and for one, in requests of the largest size. A call takes a few times its bytes, since it's parsed and written again."""
+"""For all workspaces, and for one or for one person, who may have many workspaces, in requests of the largest size. A call takes a few times its bytes,
+since it's parsed and written again."""
+RESERVED, SMALL = 4, 1 / 16
+"""How much more is there for workspaces that hold little, and what is little: so that a few people with many calls don't leave nothing for others."""
 
 
 class MemoryUse:
-    """The bytes that calls in progress hold, by workspace."""
+    """The bytes that calls in progress hold, by workspace and by person."""
 
     def __init__(self) -> None:
         self.held: Counter[Hashable] = Counter()
+        self.total = 0
 
 
 class CallMemory:
@@ -24,20 +28,28 @@ class CallMemory:
     def __init__(self, use: MemoryUse) -> None:
         self._use = use
         self._bytes = 0
-        self.workspace: Hashable = None
+        self.holders: tuple[Hashable, ...] = ()
+        """The call's workspace, and the person with whose token or session it's made."""
 
     def take(self, size: int) -> bool:
         """Whether this many more bytes are within the limits; if so, they're counted."""
-        held, largest = self._use.held, settings.GATEWAY_MAX_BYTES
-        if held.total() + size > MAX_OF_ALL * largest or held[self.workspace] + size > MAX_OF_ONE * largest:
+        use, largest = self._use, settings.GATEWAY_MAX_BYTES
+        most = max((use.held[holder] + size for holder in self.holders), default=size)
+        if most > MAX_OF_ONE * largest:
             return False
-        held[self.workspace] += size
+        if use.total + size > (MAX_OF_ALL + (RESERVED if most <= SMALL * largest else 0)) * largest:
+            return False
+        for holder in self.holders:
+            use.held[holder] += size
+        use.total += size
         self._bytes += size
         return True
 
     def release(self) -> None:
-        held = self._use.held
-        held[self.workspace] -= self._bytes
-        if held[self.workspace] <= 0:
-            del held[self.workspace]
+        use = self._use
+        use.total -= self._bytes
+        for holder in self.holders:
+            use.held[holder] -= self._bytes
+            if use.held[holder] <= 0:
+                del use.held[holder]
         self._bytes = 0

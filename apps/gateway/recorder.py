@@ -58,27 +58,31 @@ class Recorder:
         self._sessions: OrderedDict[str, CachedSession] = OrderedDict()
         self._digests: OrderedDict[tuple[str, SessionName, str], str] = OrderedDict()
         """Digests of the sessions' keys, by the token, the name, and the model of a call."""
-        self._workspaces: OrderedDict[str, UUID] = OrderedDict()
-        """The workspaces of tokens, by the token's digest."""
+        self._senders: OrderedDict[str, tuple[UUID, int]] = OrderedDict()
+        """The workspaces and people of tokens, by the token's digest."""
         self._unredacted: OrderedDict[UUID, tuple[float, bytes]] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._to_notify: set[UUID] = set()
         """Sessions with new calls, whose viewers aren't notified yet."""
 
-    async def admit(self, key: str) -> UUID:
-        """Check a key before its request is read, so that invalid ones cost nothing. Returns the workspace. The session is looked up again with the request.
+    async def admit(self, key: str) -> tuple[UUID | int, ...]:
+        """Check a key before its request is read, so that invalid ones cost nothing. Returns the workspace, and the person if there is one. The session is
+        looked up again with the request.
 
         Raises NoSession, RecorderAway.
         """
         digest = digest_of(key)
         try:
             if not key.startswith(api_tokens.MARK):
-                return (await self._cached(digest)).session.workspace_id
-            if digest not in self._workspaces:
-                self._workspaces[digest] = (await in_database(member_with, key)).workspace_id
-                if len(self._workspaces) > MAX_SESSIONS:
-                    self._workspaces.popitem(last=False)
-            return self._workspaces[digest]
+                session = (await self._cached(digest)).session
+                person = session.created_by_id
+                return (session.workspace_id,) if person is None else (session.workspace_id, person)
+            if digest not in self._senders:
+                member = await in_database(member_with, key)
+                self._senders[digest] = member.workspace_id, member.user_id
+                if len(self._senders) > MAX_SESSIONS:
+                    self._senders.popitem(last=False)
+            return self._senders[digest]
         except Exception as error:
             if outage_of(error) is None:
                 raise

@@ -52,6 +52,8 @@ DEFAULT_LANES = ("imports", "versions", "upkeep")
 DEFAULT_AT_ONCE = 2
 """Maximum number of these lanes in which a workspace has a running job at a time. Filling and measuring its queues also takes workers there, and one
 of the four must remain for other workspaces."""
+PERSON_AT_ONCE = 2
+"""The same for one person in all workspaces together, since researchers may create any number of workspaces."""
 
 
 class JobRefusal(Exception):
@@ -157,13 +159,31 @@ def _take_back(kind: Kind[J], job_id: UUID | str) -> J | None:
 
 
 def _has_its_share(kind: Kind[J], job: J) -> bool:
-    """Whether workers hold another job of this lane and workspace, or jobs in as many lanes as a workspace may use at once. Locks the workspace;
-    otherwise two workers could both find none."""
+    """Whether workers hold another job of this lane and workspace, jobs in as many lanes as a workspace may use at once, or as many as one person may
+    have. Locks the workspace, and the person; otherwise two workers could both find none."""
     if not kind.rows_in_lane.filter(pk=job.pk).exists():
         return False
     Workspace.objects.select_for_update(no_key=True).get(pk=job.workspace_id)
     held = {lane for lane in _lanes_beside(kind.lane) if _is_held(lane, job)}
-    return kind.lane in held or (kind.lane in DEFAULT_LANES and len(held) >= DEFAULT_AT_ONCE)
+    if kind.lane in held:
+        return True
+    return kind.lane in DEFAULT_LANES and (len(held) >= DEFAULT_AT_ONCE or _person_has_their_share(job))
+
+
+def _person_has_their_share(job: Job) -> bool:
+    """Whether workers hold as many other jobs of whoever requested this one, in any workspace, as one person may have."""
+    person = _person_of(job)
+    if person is None:
+        return False
+    User.objects.select_for_update(no_key=True).filter(pk=person).first()
+    held = (kind.rows_in_lane.in_phase(*HELD) for lane in DEFAULT_LANES for kind in _kinds_of_lane(lane))
+    theirs = (rows.filter(created_by=person, leased_until__gte=now()).exclude(pk=job.pk) for rows in held)
+    return sum(rows.count() for rows in theirs) >= PERSON_AT_ONCE
+
+
+def _person_of(job: Job) -> int | None:
+    """Who requested it; None if nobody did, as for deletions by a retention rule."""
+    return getattr(job, "created_by_id", None)
 
 
 def _is_held(lane: str, job: Job) -> bool:
@@ -183,14 +203,19 @@ def _kinds_of_lane(lane: str) -> list[Kind[Any]]:
 
 
 def _queue_next_of_lane(job: Job) -> None:
-    """Once the transaction commits, notify the workers of the workspace's next job in the lane and in each lane that shares its workers."""
-    for lane in _lanes_beside(kind_of_job(job).lane):
-        if lane:
-            transaction.on_commit(partial(_queue_first_waiting, lane, job.workspace_id), robust=True)
+    """Once the transaction commits, notify the workers of the workspace's next job in the lane and in each lane that shares its workers, and of the next
+    ones of whoever requested this one."""
+    lane, person = kind_of_job(job).lane, _person_of(job)
+    for beside in _lanes_beside(lane):
+        if beside:
+            transaction.on_commit(partial(_queue_first_waiting, beside, workspace=job.workspace_id), robust=True)
+        if lane in DEFAULT_LANES and person is not None:
+            others = partial(_queue_first_waiting, beside, beyond=job.workspace_id, created_by=person)
+            transaction.on_commit(others, robust=True)
 
 
-def _queue_first_waiting(lane: str, workspace_id: UUID) -> None:
-    waiting = [kind.rows_in_lane.waiting().filter(workspace=workspace_id) for kind in _kinds_of_lane(lane)]
+def _queue_first_waiting(lane: str, beyond: UUID | None = None, **of: Any) -> None:
+    waiting = [kind.rows_in_lane.waiting().filter(**of).exclude(workspace=beyond) for kind in _kinds_of_lane(lane)]
     candidates = [job for rows in waiting if (job := rows.order_by("queued_at").first())]
     if candidates:
         queue(min(candidates, key=lambda job: job.queued_at))

@@ -143,16 +143,30 @@ def test_one_long_item_of_a_workspace_is_shown_at_a_time(monkeypatch: pytest.Mon
     monkeypatch.setattr(fair_share, "SHARES", shares := FairShare())
     monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
     waiting, others = long_pages(researcher), long_pages(other)
-    shares.enter(of_long_requests(researcher.workspace_id))
+    shares.enter(of_long_requests(of_workspace(researcher.workspace_id)))
     assert waiting["desk"]().status_code == 200  # it's short
     monkeypatch.setattr(fair_share, "LONG_STEPS", 3)
     judge = waiting.pop("judge")
     assert {name: request().status_code for name, request in waiting.items()} == dict.fromkeys(waiting, 429)
     assert {name: request().status_code for name, request in others.items()} == dict.fromkeys(others, 200)
     assert (judge().json(), Preference.objects.filter(workspace=researcher.workspace).count()) == ({}, 1)
-    shares.leave(of_long_requests(researcher.workspace_id))
+    shares.leave(of_long_requests(of_workspace(researcher.workspace_id)))
     assert waiting["desk"]().status_code == 200
     assert not shares._under_way
+
+
+@pytest.mark.django_db
+def test_one_long_item_of_a_person_is_shown_at_a_time_in_however_many_workspaces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    researcher = factories.member(Role.RESEARCHER)
+    monkeypatch.setattr(fair_share, "SHARES", shares := FairShare())
+    monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
+    pages = long_pages(researcher)
+    monkeypatch.setattr(fair_share, "LONG_STEPS", 3)
+    pages.pop("judge")
+    shares.enter(of_long_requests(of_person(researcher.user_id)))
+    assert {name: request().status_code for name, request in pages.items()} == dict.fromkeys(pages, 429)
 
 
 @pytest.mark.django_db(transaction=True)

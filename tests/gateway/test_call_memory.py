@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from apps.accounts.models import Membership
+from apps.accounts.models import Membership, Role
 from apps.gateway import asgi, sessions
-from apps.gateway.call_memory import MAX_OF_ALL, MAX_OF_ONE, CallMemory, MemoryUse
+from apps.gateway.call_memory import MAX_OF_ALL, MAX_OF_ONE, RESERVED, SMALL, CallMemory, MemoryUse
 from apps.gateway.models import Call
 from apps.policies import registration
 from tests import factories
@@ -59,12 +59,12 @@ def test_requests_that_do_not_end_keep_only_their_own_workspace_waiting(
     opened = open_session()
     agent = Agent(gateway_url, opened)
     slow = [begin(gateway_url, opened.key) for _ in range(2 * MAX_OF_ONE)]
-    until(lambda: asgi.memory_use.held.total() >= MAX_OF_ONE * (LARGEST - 100))
+    until(lambda: asgi.memory_use.total >= MAX_OF_ONE * (LARGEST - 100))
     refused = agent.ask(ASK, {"role": "user", "content": "x" * 1000})
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "crowded")
     assert another.reply(ASK)["content"] == "Done."
     # The other workspace's reply arrives before the memory is released.
-    until(lambda: asgi.memory_use.held.total() <= MAX_OF_ONE * LARGEST)
+    until(lambda: asgi.memory_use.total <= MAX_OF_ONE * LARGEST)
     for connection in slow:
         connection.close()
     until(lambda: not asgi.memory_use.held)
@@ -90,12 +90,59 @@ def test_all_together_have_a_limit(settings: Any):
     calls = []
     for number in range(MAX_OF_ALL):
         calls.append(CallMemory(use))
-        calls[-1].workspace = number // 4
+        calls[-1].holders = (number // 4,)
     assert all(call.take(LARGEST) for call in calls)
     late = CallMemory(use)
-    assert not late.take(1)
+    assert not late.take(LARGEST)
     calls[0].release()
-    assert late.take(1)
+    assert late.take(LARGEST)
+
+
+def test_what_a_few_hold_leaves_something_for_small_calls_of_others(settings: Any):
+    use = MemoryUse()
+    for number in range(MAX_OF_ALL):
+        many = CallMemory(use)
+        many.holders = (number // 4,)
+        assert many.take(LARGEST)
+    small = [CallMemory(use) for _ in range(100)]
+    for number, call in enumerate(small):
+        call.holders = (f"workspace {number}",)
+    assert sum(call.take(int(SMALL * LARGEST)) for call in small) == RESERVED / SMALL
+    assert not small[0].take(1)  # it holds more than little
+
+
+def test_a_person_has_the_limit_of_one_workspace_in_all_of_theirs():
+    use = MemoryUse()
+    calls = [CallMemory(use) for _ in range(MAX_OF_ONE + 1)]
+    for number, call in enumerate(calls):
+        call.holders = (f"workspace {number}", "person")
+    assert [call.take(LARGEST) for call in calls] == [True] * MAX_OF_ONE + [False]
+    calls[0].release()
+    assert calls[-1].take(LARGEST)
+    for call in calls:
+        call.release()
+    assert (use.held, use.total) == ({}, 0)
+
+
+def test_requests_of_a_person_in_many_workspaces_keep_only_their_own_waiting(
+    gateway_url: str, upstream: Upstream, another: Agent
+):
+    person = factories.member().user
+    keys = []
+    for _ in range(4):
+        member = Membership.objects.create(user=person, workspace=factories.workspace(), role=Role.RESEARCHER)
+        policy = registration.register_served(
+            workspace=member.workspace, name="clerk", base_url=upstream.url, model="served", by=person
+        )
+        keys.append(sessions.open_session(workspace=member.workspace, policy=policy, by=person).key)
+    slow = [begin(gateway_url, key) for key in keys for _ in range(MAX_OF_ONE)]
+    until(lambda: asgi.memory_use.total >= MAX_OF_ONE * (LARGEST - 100))
+    time.sleep(0.3)
+    assert asgi.memory_use.total <= MAX_OF_ONE * LARGEST
+    assert another.reply(ASK)["content"] == "Done."
+    for connection in slow:
+        connection.close()
+    until(lambda: not asgi.memory_use.held)
 
 
 def test_a_token_names_its_workspace_once(
@@ -107,4 +154,4 @@ def test_a_token_names_its_workspace_once(
     )
     answers = [agent.http.post("chat/completions", json={"model": "clerk", "messages": [ASK]}) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 200]
-    assert list(asgi.recorder._workspaces.values()) == [researcher.workspace_id]
+    assert list(asgi.recorder._senders.values()) == [(researcher.workspace_id, researcher.user_id)]

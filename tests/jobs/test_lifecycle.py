@@ -9,6 +9,7 @@ import pytest
 from django.utils.timezone import now
 from kombu.exceptions import OperationalError
 
+from apps.accounts.models import User
 from apps.annotation.desk.continuations import CONTINUATIONS
 from apps.annotation.models import Continuation
 from apps.common.broker import route_of
@@ -281,6 +282,35 @@ def test_a_workspace_has_two_jobs_at_the_default_workers_however_many_kinds_ther
     assert sent[-2:] == [str(another_import.pk), str(version.pk)]
     assert lifecycle.claim(of_kind("versions"), version.pk, worker="one:1") is not None
     assert lifecycle.claim(IMPORTS, another_import.pk, worker="three:3") is None
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_person_has_two_jobs_at_the_default_workers_in_however_many_workspaces(
+    end: str, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    """Researchers may create any number of workspaces."""
+    sent: list[str] = []
+    monkeypatch.setattr(lifecycle, "enqueue", lambda task, job_id: sent.append(job_id))
+    person, other = factories.member().user, factories.member().user
+
+    def requested(by: User) -> ImportBatch:
+        return ImportBatch.objects.create(workspace=factories.workspace(), size=1, created_by=by)
+
+    first, second, third = (requested(person) for _ in range(3))
+    held = lifecycle.claim(IMPORTS, first.pk, worker="one:1")
+    assert held is not None
+    assert lifecycle.claim(IMPORTS, second.pk, worker="two:2") is not None
+    assert lifecycle.claim(IMPORTS, third.pk, worker="three:3") is None
+    assert lifecycle.claim(IMPORTS, requested(other).pk, worker="three:3") is not None
+    with django_capture_on_commit_callbacks(execute=True):
+        ENDS[end](held)
+    assert sent == [str(third.pk)]
+    assert lifecycle.claim(IMPORTS, third.pk, worker="one:1") is not None
+
+
+def test_whoever_requests_a_job_of_the_default_workers_is_known() -> None:
+    kinds = [kind_of_job(make(factories.workspace())) for make in builders.MAKERS.values()]
+    assert all(hasattr(kind.model, "created_by") for kind in kinds if kind.lane in lifecycle.DEFAULT_LANES)
 
 
 def test_the_lanes_of_the_default_workers_are_known() -> None:

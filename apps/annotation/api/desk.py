@@ -219,7 +219,7 @@ def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
 
 
 def _item_data(request: Request, assignment: Assignment) -> dict[str, Any]:
-    enter_long(request._request, assignment.workspace_id, steps=assignment.item.step_count)
+    enter_long(request._request, steps=assignment.item.step_count)
     queue, guideline = assignment.queue, latest_guideline(assignment.queue)
     kind = kind_of(queue)
     sides = [(side, kind.trajectory_at(assignment, side)) for side in ("left", "right", "run")]

@@ -16,7 +16,7 @@ from apps.annotation.kinds.measures import AT_ONCE, Gathered, Work
 from apps.annotation.models import Annotator, Desk, Item, Judgment, QualityReport, Queue
 from apps.annotation.quality.measures import measure
 from apps.annotation.quality.reading_time import least_seconds
-from apps.annotation.queue_work import lock_of
+from apps.annotation.queue_work import lock_of, lock_of_person
 from apps.common.advisory_locks import lock_if_free
 from apps.common.broker import enqueue
 
@@ -81,13 +81,14 @@ def report_of(queue: Queue) -> Report:
 
 
 def measure_quality(queue_id: UUID) -> None:
-    """Measure a queue and store the result, unless a worker measures or fills another one of its workspace: an open page asks again.
+    """Measure a queue and store the result, unless a worker measures or fills another one of its workspace or its creator: an open page asks again.
 
     Many judgments of many questions take up to an hour, which mustn't keep all workers from other workspaces.
     """
     queue = Queue.objects.get(pk=queue_id)
-    with lock_if_free(lock_of(queue.workspace_id)) as is_ours:
-        if is_ours:
+    theirs = lock_of_person(queue.created_by_id, queue.workspace_id)
+    with lock_if_free(lock_of(queue.workspace_id)) as is_workspaces_turn, lock_if_free(theirs) as is_persons_turn:
+        if is_workspaces_turn and is_persons_turn:
             _measure(queue)
             cache.delete(_asked(queue))
 

@@ -8,6 +8,7 @@ from itertools import islice
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils.timezone import now
 
 from apps.annotation import queue_work
@@ -29,14 +30,14 @@ MAX_TRIES = 3
 STALLED_AFTER = timedelta(minutes=1)
 
 
-class _OtherWorkspaceTurn(Exception):
-    """A worker fills another queue of the workspace, or measures one."""
+class _OthersTurn(Exception):
+    """A worker fills another queue of the workspace or of the person, or measures one."""
 
 
 def fill(queue_id: UUID) -> int:
     """Fill a queue to the end and open it; returns how many items it has. Does nothing to a queue that isn't being filled.
 
-    If a worker fills another queue of its workspace, or measures one, it's continued afterward, so that many leave workers to other workspaces.
+    If a worker fills another queue of its workspace or its creator, or measures one, it's continued afterward, so that many leave workers to others.
     """
     tries = 0
     while True:
@@ -44,7 +45,7 @@ def fill(queue_id: UUID) -> int:
             if not _fill_batch(queue_id):
                 break
             tries = 0
-        except _OtherWorkspaceTurn:
+        except _OthersTurn:
             break
         except IntegrityError:  # a trajectory of this batch was deleted meanwhile; the next read leaves it out
             tries += 1
@@ -52,22 +53,24 @@ def fill(queue_id: UUID) -> int:
                 raise
     queue = Queue.objects.get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
-        _queue_next(queue.workspace_id)
+        filling = Queue.objects.filter(state=Queue.State.FILLING)
+        _queue_next(filling.filter(workspace=queue.workspace_id))
+        if queue.created_by_id:
+            _queue_next(filling.filter(created_by=queue.created_by_id).exclude(workspace=queue.workspace_id))
     return queue.item_count
 
 
-def _queue_next(workspace_id: UUID) -> None:
-    waiting = Queue.objects.filter(workspace=workspace_id, state=Queue.State.FILLING)
+def _queue_next(waiting: QuerySet[Queue]) -> None:
     if following := waiting.order_by("filling_at").values_list("pk", flat=True).first():
         enqueue("queues.fill", str(following))
 
 
 @transaction.atomic
 def _fill_batch(queue_id: UUID) -> bool:
-    """Add the items of the next tasks; False at the end. Raises _OtherWorkspaceTurn."""
-    workspace_id = Queue.objects.values_list("workspace", flat=True).get(pk=queue_id)
-    if not try_lock(queue_work.lock_of(workspace_id)):
-        raise _OtherWorkspaceTurn
+    """Add the items of the next tasks; False at the end. Raises _OthersTurn."""
+    workspace_id, person = Queue.objects.values_list("workspace", "created_by").get(pk=queue_id)
+    if not try_lock(queue_work.lock_of(workspace_id)) or not try_lock(queue_work.lock_of_person(person, workspace_id)):
+        raise _OthersTurn
     queue = Queue.objects.select_for_update(of=("self",)).select_related("workspace").get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
         return False

@@ -152,7 +152,7 @@ def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
     """A few rows of an item, opened."""
     assignment = own_with_trajectories(request, assignment_id)
-    enter_long(request, assignment.workspace_id, steps=assignment.item.step_count)
+    enter_long(request, steps=assignment.item.step_count)
     kind = kind_of(assignment.queue)
     rows = kind.rows_shown(assignment, _part_url(assignment), start)
     return render(request, kind.rows_template, {**rows, "labels_steps": kind.labels_steps})
@@ -288,7 +288,7 @@ def _whole_item(request: HtmxRequest, assignment: Assignment) -> dict[str, Any]:
 
 
 def _item(request: HtmxRequest, assignment: Assignment) -> dict[str, Any]:
-    enter_long(request, assignment.workspace_id, steps=assignment.item.step_count)
+    enter_long(request, steps=assignment.item.step_count)
     kind = kind_of(assignment.queue)
     models = model_answers(assignment.item_id, a_is_left=assignment.a_is_left) if shows_models(assignment) else []
     return {

@@ -62,7 +62,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         else:
             messages.success(request, phrases.after_decision(settled, judgments))
             return redirect(f"{reverse('annotation:review', args=[queue.pk])}?after={item.position}")
-    enter_long(request, queue.workspace_id, steps=item.step_count)
+    enter_long(request, steps=item.step_count)
     context = {
         "queue": queue,
         "item": item,
@@ -85,7 +85,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> HttpResponse:
     """A few rows of the pair, or steps of the trajectory, opened."""
     item = get_object_or_404(queries.items_of(visible_queue(request, queue_id)), pk=item_id)
-    enter_long(request, request.member.workspace_id, steps=item.step_count)
+    enter_long(request, steps=item.step_count)
     kind = kind_of(item)
     return render(request, kind.rows_template, kind.rows_shown(_shown_assignment(item), _part_url(item), start))
 

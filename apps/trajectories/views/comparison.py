@@ -21,7 +21,7 @@ from apps.trajectories.models import Trajectory
 def compare(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse:
     """Both trajectories, row by row, opened at the first differing row. `cursor` is a row on the requested page."""
     left, right = _both(request, left_id, right_id)
-    enter_long(request, left.workspace_id, steps=left.step_count + right.step_count)
+    enter_long(request, steps=left.step_count + right.step_count)
     comparison = side_by_side.compare(left, right)
     cursor = request.GET.get("cursor", "")
     page = comparison.page(int(cursor) if cursor.isdecimal() and len(cursor) < 9 else None)

@@ -246,3 +246,29 @@ def test_many_queues_of_a_workspace_are_filled_one_after_another(workspace, sent
     assert fill(first.pk) == 2
     assert sent == [("queues.fill", str(second.pk))]
     assert fill(second.pk) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_queues_of_a_person_are_filled_one_after_another_in_however_many_workspaces(workspace, sent):
+    """Researchers may create any number of workspaces."""
+    person, elsewhere = factories.member(of=workspace).user, factories.workspace()
+    for home in (workspace, elsewhere):
+        runs(home, tasks=2)
+    here, there = new_queue(workspace), new_queue(elsewhere)
+    Queue.objects.update(created_by=person)
+    sent.clear()
+
+    def fill_in_thread() -> int:
+        try:
+            return fill(there.pk)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as another, transaction.atomic():
+        with connection.cursor() as cursor:
+            lock = number_of(queue_work.lock_of_person(person.pk, workspace.pk))
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock])
+        assert another.submit(fill_in_thread).result(60) == 0
+    assert fill(here.pk) == 2
+    assert sent == [("queues.fill", str(there.pk))]
+    assert fill(there.pk) == 2
