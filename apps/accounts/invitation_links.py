@@ -80,7 +80,10 @@ def accept(*, invitation: Invitation, user: User) -> Membership:
         raise AlreadyMember(f"You are in {invitation.workspace} already.")
     if not Invitation.objects.open().filter(pk=invitation.pk).update(accepted_at=now()):
         raise InvitationGone("This invitation was already used, was revoked, or has expired. Ask for a new one.")
-    membership = Membership.objects.create(workspace=invitation.workspace, user=user, role=invitation.role)
+    try:
+        membership = Membership.objects.create(workspace=invitation.workspace, user=user, role=invitation.role)
+    except IntegrityError as error:  # they accepted another invitation at the same moment
+        raise AlreadyMember(f"You are in {invitation.workspace} already.") from error
     audit.record(
         workspace=invitation.workspace,
         actor=user,

@@ -127,6 +127,16 @@ def test_joining_twice_is_refused_and_leaves_the_link_for_another(owner):
     assert invitation_links.find(made.secret) == made.invitation
 
 
+def test_joining_by_two_links_at_once_is_joining_once(owner, monkeypatch):
+    first, second = invite(owner), invite(owner, email="other@example.org")
+    user = factories.user()
+    monkeypatch.setattr(type(Membership.objects.all()), "exists", lambda rows: False)  # the other one isn't stored yet
+    invitation_links.accept(invitation=first.invitation, user=user)
+    with pytest.raises(invitation_links.AlreadyMember):
+        invitation_links.accept(invitation=second.invitation, user=user)
+    assert invitation_links.find(second.secret) == second.invitation
+
+
 def test_an_address_with_an_account_signs_in_instead(owner):
     factories.user(email="BEN@example.org")
     with pytest.raises(invitation_links.AccountExists):

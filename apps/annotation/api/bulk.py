@@ -139,7 +139,7 @@ class AssignView(OfQueue):
         queue = self.queue(queue_id)
         serializer = ItemAssignmentSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        people = [self._person(address) for address in dict.fromkeys(serializer.validated_data["people"])]
+        people = list(dict.fromkeys(map(self._person, serializer.validated_data["people"])))
         try:
             act = assign_items(queue=queue, items=serializer.validated_data["items"], people=people, by=self.member)
         except Refusal as refusal:

@@ -92,8 +92,7 @@ def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assi
     if sum(assignment.replaces_id is None for assignment in in_hand) > AHEAD:
         return None
     slot = (
-        (None if in_hand else _left_unfinished(queue, annotator))
-        or _let_go(desk, queue, annotator)
+        _given_before(desk, queue, annotator, is_ahead=bool(in_hand))
         or claim_known_item(desk, queue, annotator)
         or claim_slot(desk, queue, annotator)
     )
@@ -139,29 +138,27 @@ def lease_end(queue: Queue) -> datetime:
     return now() + timedelta(seconds=queue.lease_seconds)
 
 
-def _left_unfinished(queue: Queue, annotator: Annotator) -> Slot | None:
-    """An item that this person had begun when their lease expired, if it still has a slot; its draft was kept."""
-    last = _lost(queue, annotator).filter(opened_at__isnull=False).first()
-    return Slot(last.item_id, last.pk) if last and reclaim_slot(last.item) else None
+def _given_before(desk: Desk, queue: Queue, annotator: Annotator, *, is_ahead: bool) -> Slot | None:
+    """An item that this person had when their lease expired, or that was loaded ahead and freed, if it still has a slot.
 
-
-def _let_go(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
-    """An item that was loaded ahead for this person and freed, if it still has a slot.
-
-    It comes first, whether it's gold or not: otherwise ordinary ones would come again at once, and gold ones only when a gold item is due again.
+    One that they had begun comes first, unless it would only be loaded ahead; its draft was kept. What was let go comes again at once, whether it's
+    gold or not: otherwise ordinary items would, but gold ones only when a gold item is due again.
     """
-    last = _lost(queue, annotator).filter(opened_at=None).first()
-    if last is None or (last.item.purpose == Item.Purpose.GOLD and not has_slot(desk, queue, annotator)):
+    expired = Assignment.objects.filter(queue=queue, annotator=annotator, state=Assignment.State.EXPIRED)
+    if is_ahead:
+        expired = expired.filter(opened_at=None)
+    assignees = ItemAssignee.objects.filter(item=OuterRef("item"))
+    available = expired.filter(~Exists(assignees) | Exists(assignees.filter(user=annotator.user_id)))
+    free = available.filter(item__taken__lt=F("item__overlap")).select_related("item")
+    last = free.order_by(F("opened_at").desc(nulls_last=True), "-closed_at").first()
+    if last is None or (not last.opened_at and _stands_out(last.item, desk, queue, annotator)):
         return None
     return Slot(last.item_id, last.pk) if reclaim_slot(last.item) else None
 
 
-def _lost(queue: Queue, annotator: Annotator) -> QuerySet[Assignment]:
-    """Expired assignments of this person whose items still have a slot for them, latest first."""
-    expired = Assignment.objects.filter(queue=queue, annotator=annotator, state=Assignment.State.EXPIRED)
-    assignees = ItemAssignee.objects.filter(item=OuterRef("item"))
-    available = expired.filter(~Exists(assignees) | Exists(assignees.filter(user=annotator.user_id)))
-    return available.filter(item__taken__lt=F("item__overlap")).select_related("item").order_by("-closed_at")
+def _stands_out(item: Item, desk: Desk, queue: Queue, annotator: Annotator) -> bool:
+    """Whether it's a gold item, and no ordinary one is left for this person."""
+    return item.purpose == Item.Purpose.GOLD and not has_slot(desk, queue, annotator)
 
 
 def _assign(slot: Slot, queue: Queue, annotator: Annotator) -> Assignment:

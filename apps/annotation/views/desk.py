@@ -6,6 +6,7 @@ Its script uses JSON; without JavaScript, the same forms are posted and the resp
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
@@ -30,7 +31,7 @@ from apps.annotation.kinds.blindness import shows_models
 from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Annotator, Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
-from apps.annotation.refusals import QueueNotOpen, Refusal
+from apps.annotation.refusals import AlreadyJudged, AlreadySkipped, PlaceLost, QueueNotOpen, Refusal, TakenBack
 from apps.common.compiled_queries import CompiledQuery
 from apps.common.fair_share import enter_long
 from apps.common.fragments import fragment_of
@@ -121,16 +122,22 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     annotator = annotator_of(request.member)
     stopped = ""
     try:
-        assignment = assignments.next_assignment(queue=queue, annotator=annotator)
+        assignment = _current(queue, annotator)
     except QueueNotOpen as refusal:
         assignment, stopped = None, str(refusal)
-    if assignment:
-        assignment = actions.keep(assignment=assignment)
     context = {"queue": queue, "kind": kind_of(queue), "progress": desk_progress(queue, annotator), "stopped": stopped}
     context |= {"arrangement": arrangement_of(queue, request.user), **_guidelines(queue)}
     if assignment:
         context |= _item(request, own_with_trajectories(request, assignment.pk))
     return render(request, "annotation/desk.html", context)
+
+
+def _current(queue: Queue, annotator: Annotator) -> Assignment | None:
+    """The item to work on now, with its lease renewed; the next one if it was dealt with in another tab meanwhile. Raises QueueNotOpen."""
+    while (assignment := assignments.next_assignment(queue=queue, annotator=annotator)) is not None:
+        with suppress(AlreadyJudged, AlreadySkipped, TakenBack, PlaceLost):
+            return actions.keep(assignment=assignment)
+    return None
 
 
 @acting

@@ -201,6 +201,6 @@ def test_items_are_assigned_over_rest(researcher: Membership, ada: Membership, c
 
     assert list(assign(items=ids(queue), people=["nobody@example.org"]).json()["fields"]) == ["people"]
     assert assign(items=[1], people=[]).status_code == 409
-    made = assign(items=ids(queue), people=[ada.user.email])
+    made = assign(items=ids(queue), people=[ada.user.email, ada.user.email.upper()])
     assert (made.status_code, made.json()["count"]) == (201, 2)
     assert judged_by(queue, researcher) == []

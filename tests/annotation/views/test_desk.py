@@ -8,6 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
+from apps.annotation.desk import actions
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.kinds.questions import PairwiseAsks, comparison
 from apps.annotation.models import Assignment, Preference, Queue
 from apps.annotation.queues.queue_lifecycle import pause_queue
@@ -161,6 +163,20 @@ def test_undo_and_skip_and_flag_over_http(annotator, queue):
     assert (refused.status_code, refused.json()["code"]) == (409, "nothing_to_undo")
 
 
+def test_an_item_answered_in_another_tab_while_the_desk_opens_gives_way_to_the_next(annotator, queue, monkeypatch):
+    keep, kept = actions.keep, []
+
+    def keep_later(*, assignment: Assignment) -> Assignment:
+        kept.append(assignment.pk)
+        if len(kept) == 1:
+            actions.record(assignment=assignment, answer=Choice(1))
+        return keep(assignment=assignment)
+
+    monkeypatch.setattr(actions, "keep", keep_later)
+    assert annotator.get(at("desk", queue)).status_code == 200
+    assert len(set(kept)) == 2
+
+
 def test_a_paused_queue_says_so(annotator, queue):
     pause_queue(queue=queue, by=None)
     assert "This queue is paused" in annotator.get(at("desk", queue)).content.decode()
@@ -311,7 +327,7 @@ def test_next_and_judge_take_the_same_few_queries_in_any_queue(member, client, i
     client.force_login(member.user)
     queue = builders.queue(items=items, of=member.workspace)
     assignment = open_desk(client, queue)
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         act(client, "next", queue, besides=[str(assignment.pk)])
     with django_assert_max_num_queries(9):
         act(client, "judge", assignment, answer="1")
