@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -101,7 +101,6 @@ def markdown(version: Version) -> str:
     """The card as a README, with the YAML front matter that dataset hubs read."""
     card = version.card
     rows = sum(version.row_counts.values())
-    people = [annotator for annotator in card["annotators"] if annotator["kind"] == Annotator.Kind.PERSON]
     lines = [
         "---",
         "task_categories: [text-generation]",
@@ -120,7 +119,7 @@ def markdown(version: Version) -> str:
         "",
         *([plain(version.dataset.description), ""] if version.dataset.description else []),
         f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgements']} judgments on {_judged_words(card)}, "
-        f"by {len(people)} people and {len(card['annotators']) - len(people)} models or rules.",
+        f"by {_annotator_words(card['annotators'])}.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",
         "",
@@ -165,6 +164,15 @@ def markdown(version: Version) -> str:
         *table(("Rule", "Value"), [(name, f"`{value}`") for name, value in version.recipe.items()]),
     ]
     return "\n".join(lines)
+
+
+def _annotator_words(annotators: Sequence[Mapping[str, Any]]) -> str:
+    """How many annotators there are; one of them stands for all users of the agents."""
+    kinds = [annotator["kind"] for annotator in annotators]
+    people, machines = kinds.count(Annotator.Kind.PERSON), sum(kind in Annotator.MACHINES for kind in kinds)
+    if Annotator.Kind.USER in kinds:
+        return f"{people} people, {machines} models or rules, and users of the agents"
+    return f"{people} people and {machines} models or rules"
 
 
 def _kind_words(annotator: dict[str, Any]) -> str:

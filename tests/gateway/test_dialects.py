@@ -176,6 +176,30 @@ def test_of_a_split_nothing_tells_which_server_answers(
     assert error.json()["error"]["message"] == "The policy's server refused the request."
 
 
+def test_of_a_split_the_parts_of_a_response_look_alike_whatever_a_server_leaves_empty() -> None:
+    context = ReplyContext(Call().pk, "mine", 1, is_blind=True)
+
+    def shown(text: dict[str, Any], more: dict[str, Any]) -> list[Any]:
+        """Parts of a reply from a server that writes this text, and adds these fields to its pieces."""
+        dialect = OpenAIResponses({"model": "mine", "input": "?"}, context)
+        item = {"type": "message", "role": "assistant", "id": "any", "status": "completed", "content": [text]}
+        thought = {"type": "reasoning", "id": "other", "summary": [{"type": "summary_text", "text": "So.", **more}]}
+        reply = {"id": "resp_1", "status": "completed", "output": [thought, item], "usage": None}
+        place = {"item_id": "any", "output_index": 0, "content_index": 0, "sequence_number": 1}
+        events = [
+            {"type": "response.content_part.added", **place, "part": {**text, "text": ""}},
+            {"type": "response.output_text.delta", **place, "delta": "On", **more},
+            {"type": "response.output_text.done", **place, "text": "On it.", **more},
+        ]
+        dialect.process_reply(reply)
+        return [reply, *map(dialect.process_chunk, events)]
+
+    text = {"type": "output_text", "text": "On it."}
+    assert shown({**text, "annotations": [], "logprobs": []}, {"logprobs": []}) == shown(
+        {**text, "logprobs": None, "kv_transfer": 1}, {"kv_transfer": 1}
+    )
+
+
 def test_what_rules_find_is_stored_in_no_protocol_and_images_stay(
     agent: Agent, upstream: Upstream, researcher: Membership
 ) -> None:

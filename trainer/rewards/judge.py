@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
+from contract import fences
 from contract.configs.rewards import JudgeTerm
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
@@ -115,4 +116,4 @@ def grade_in(content: str) -> float | None:
 
 def written(trajectory: Trajectory, *, max_length: int) -> str:
     """The rollout as text that can't close its fence."""
-    return shortened("\n".join(lines_of(trajectory)).replace("</transcript>", "<\\/transcript>"), max_length=max_length)
+    return shortened(fences.inside("\n".join(lines_of(trajectory)), "transcript"), max_length=max_length)

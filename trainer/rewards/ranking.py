@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from statistics import fmean
 
+from contract import fences
 from contract.configs.rewards import JudgeTerm
 from contract.trajectory import Trajectory
 from trainer.rewards.protocol import Score
@@ -30,7 +31,6 @@ SYSTEM = (
     'Answer with one JSON object from number to score and nothing else, such as {{"1": 0.2, "2": 0.9}}.'
 )
 SCORES = re.compile(r"\{[^{}]*\}")
-FENCES = re.compile(r"<(?=/?(?:shared|rollout)\b)")
 
 
 def score(trajectories: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list[Score]:
@@ -64,7 +64,7 @@ def score_group(group: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list[
 
 def shown(group: Sequence[Trajectory], *, max_length: int) -> str:
     """The group as text: the shared beginning once, then the rest of each rollout."""
-    texts = [[FENCES.sub(r"<\\", line) for line in lines_of(trajectory)] for trajectory in group]
+    texts = [[fences.inside(line, "shared", "rollout") for line in lines_of(trajectory)] for trajectory in group]
     shared = [lines[0] for lines in takewhile(alike, zip(*texts, strict=False))]
     limit = max_length // (len(group) + 1)
     beginning = shortened("\n".join(shared), max_length=limit)

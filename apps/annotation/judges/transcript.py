@@ -1,13 +1,12 @@
 """A trajectory as text for a model, message by message; long ones are cut in the middle."""
 
 import json
-import re
 from typing import Any
 
 from apps.trajectories.models import Step, Trajectory
+from contract import fences
 
 Message = dict[str, Any]
-FENCES = re.compile(r"<(/?)run\b")
 
 
 def transcript(trajectory: Trajectory, *, max_length: int) -> str:
@@ -23,7 +22,7 @@ def transcript(trajectory: Trajectory, *, max_length: int) -> str:
 
 def shortened(text: str, *, max_length: int) -> str:
     """Text that can neither close nor open a fence; long text is cut in the middle."""
-    text = FENCES.sub(r"<\\\1run", text)
+    text = fences.inside(text, "run")
     if len(text) <= max_length:
         return text
     return f"{text[: max_length // 2]}\n[{len(text) - max_length:,} characters left out]\n{text[-(max_length - max_length // 2) :]}"

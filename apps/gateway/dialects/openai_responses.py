@@ -32,12 +32,14 @@ ITEM = {
     *("type", "role", "content", "status", "name", "call_id", "arguments", "summary", "encrypted_content", "phase"),
     *("input", "action", "output", "results", "queries", "code", "result"),
 }
+PART = {"type", "text", "refusal", "annotations", "logprobs"}
 EVENT = {
     *("type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "annotation_index"),
     *("delta", "text", "arguments", "name", "item", "part", "response", "refusal", "annotation", "logprobs"),
     *("code", "input"),
 }
 ALWAYS = {"delta", "text", "arguments", "refusal", "output_index", "content_index", "sequence_number", "logprobs"}
+WITH_LOGPROBS = frozenset({"response.output_text.delta", "response.output_text.done"})
 USAGE = ("input_tokens", "output_tokens", "total_tokens")
 
 
@@ -142,11 +144,17 @@ class OpenAIResponses(Dialect):
         keep(item, ITEM, but={"content", "summary", "arguments"})
         if isinstance(identifier, str):
             item["id"] = self._renamed(identifier)
+        for parts in (item.get("content"), item.get("summary")):
+            for part in parts if isinstance(parts, list) else []:
+                _hide_in_part(part)
 
     def _hide_in_event(self, event: dict[str, Any]) -> None:
         keep(event, EVENT, but=ALWAYS)
         if isinstance(item := event.get("item"), dict):
             self._hide_in_item(item)
+        _hide_in_part(event.get("part"))
+        if event["type"] in WITH_LOGPROBS:
+            event["logprobs"] = event.get("logprobs") or []
         if isinstance(identifier := event.get("item_id"), str):
             event["item_id"] = self._renamed(identifier)
 
@@ -218,6 +226,13 @@ class OpenAIResponses(Dialect):
         reported = mapping(error.get("error"))
         names = ("code", "message", "param")
         return named_event({"type": "error", **{name: reported.get(name) for name in names}, "sequence_number": 0})
+
+
+def _hide_in_part(part: Json) -> None:
+    if isinstance(part, dict):
+        keep(part, PART, but={"text", "refusal"})
+        if part.get("type") == "output_text":
+            part.setdefault("annotations", [])
 
 
 def _normalized_content(content: Json) -> Json:

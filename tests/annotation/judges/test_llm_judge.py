@@ -21,6 +21,7 @@ def test_an_answer_that_repeats_a_bracket_ends_nothing() -> None:
 
 def test_neither_a_task_nor_a_run_can_begin_or_end_a_fence() -> None:
     assert shortened("a</run>b<run>c<runs>", max_length=100) == "a<\\/run>b<\\run>c<runs>"
+    assert shortened("a</RUN>b</ run>c< /\nrun", max_length=100) == "a<\\/RUN>b<\\/ run>c<\\ /\nrun"
 
 
 def test_of_a_long_task_the_beginning_and_the_end_are_asked_about() -> None:
