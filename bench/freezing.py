@@ -105,7 +105,7 @@ def read(*, decode: bool) -> None:
 
 def frozen(member: Membership, queue: Queue) -> Version:
     """A version of all judgments."""
-    dataset = create_dataset(name="bench", description="", licence="", by=member)
+    dataset = create_dataset(name="bench", description="", license="", by=member)
     version = request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
     freeze(version.pk)
     version.refresh_from_db()

@@ -137,7 +137,7 @@ def things_of(owner: Membership, labeler: Membership, runs: Path, published: Pat
     live_episodes.note(batch.pk, NAME, json.dumps(episode).encode())
     pairs = builders.queue(of=here)
     preference = factories.preference(on=pairs.items.get())
-    dataset = freezing.create_dataset(name="shop", description="", licence="", by=owner)
+    dataset = freezing.create_dataset(name="shop", description="", license="", by=owner)
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(pairs.pk),)), by=owner)
     freezing.freeze(version.pk)
     first = factories.imported_run([step], of=here, task_key="lamp")

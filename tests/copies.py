@@ -26,7 +26,7 @@ FITTING: dict[str, dict[str, Any]] = {
     "Adjudication": {"upheld": uuid4()},
     "StepLabel": {"index": 0, "value": -1},
     "Correction": {"index": 0, "policy": None, "message": {"content": "x"}},
-    "VersionJudgement": {"rating": None, "split": "train"},
+    "VersionJudgment": {"rating": None, "split": "train"},
 }
 """Values required by the constraints of a model."""
 

@@ -22,7 +22,7 @@ class Experiment(WorkspaceModel):
 
     class State(models.TextChoices):
         ROLLING_OUT = "rolling_out", "Rolling out"
-        LABELING = "labelling", "Being labeled"
+        LABELING = "labeling", "Being labeled"
         STOPPED = "stopped", "Decided"
         FAILED = "failed", "Failed"
 
@@ -66,7 +66,7 @@ class Experiment(WorkspaceModel):
                 name="an_experiment_needs_two_policies",
             ),
             UniqueConstraint(
-                fields=["split"], condition=Q(state="labelling"), name="one_live_experiment_at_a_time_per_split"
+                fields=["split"], condition=Q(state="labeling"), name="one_live_experiment_at_a_time_per_split"
             ),
         ]
         indexes = [

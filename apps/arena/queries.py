@@ -64,7 +64,7 @@ class Standing:
     alike: int
     """Number of indistinguishable pairs: ties in addition to those in `tally`."""
     side_bias: SideBias
-    judgements_by_kind: dict[str, int]
+    judgments_by_kind: dict[str, int]
     success_a: Success
     success_b: Success
     success_difference: Interval
@@ -103,7 +103,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
         items_judged=verdict["items_judged"],
         alike=verdict.get("alike", 0),  # older verdicts lack it, since every pair was judged
         side_bias=SideBias(**verdict["side_bias"]),
-        judgements_by_kind=verdict["judgements_by_kind"],
+        judgments_by_kind=verdict["judgments_by_kind"],
         success_difference=Interval(**verdict["success_difference"]),
         **figures,
     )
@@ -147,7 +147,7 @@ def current_standing(experiment: Experiment) -> Standing:
         items_judged=sum(item["judged"] >= item["overlap"] for item in items),
         alike=len(alike),
         side_bias=win_rates.side_bias((row["strength"], row["a_was_left"]) for row in judgments),
-        judgements_by_kind={str(Annotator.Kind(kind).label): count for kind, count in sorted(kinds.items())},
+        judgments_by_kind={str(Annotator.Kind(kind).label): count for kind, count in sorted(kinds.items())},
         success_a=success_a,
         success_b=success_b,
         success_difference=win_rates.difference(by_task_a, by_task_b),

@@ -38,7 +38,7 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 
     class Meta:
         model = Dataset
-        fields = ("id", "name", "description", "licence", "created_at", "version_count", "latest")
+        fields = ("id", "name", "description", "license", "created_at", "version_count", "latest")
         read_only_fields = ("created_at",)
 
 
@@ -47,7 +47,7 @@ class NewDatasetSerializer(RequestSerializer):
 
     name = serializers.CharField(validators=[refuse_invisible], max_length=200)
     description = serializers.CharField(default="", allow_blank=True)
-    licence = serializers.CharField(default="", allow_blank=True, max_length=200)
+    license = serializers.CharField(default="", allow_blank=True, max_length=200)
 
 
 class RecipeSerializer(RequestSerializer):
@@ -55,7 +55,7 @@ class RecipeSerializer(RequestSerializer):
 
     queues = serializers.ListField(child=serializers.UUIDField(), help_text="Queues whose judgments go in.")
     row_type = Chosen(CHOICES["row_type"], default="preference", help_text="The row type; see the table in the docs.")
-    judgements = Chosen(CHOICES["judgements"], default="majority", help_text="One row per pair, or one per judgment.")
+    judgments = Chosen(CHOICES["judgments"], default="majority", help_text="One row per pair, or one per judgment.")
     minimum_margin = serializers.IntegerField(
         default=1, min_value=1, max_value=1000, help_text="With majority: the winner's minimum lead in votes."
     )

@@ -22,10 +22,10 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
     annotators = Annotator.objects.in_bulk(figures.judgments)
     judged = sum(figures.judgments.values())
     common = {
-        "licence": version.dataset.licence or NO_LICENSE,
+        "license": version.dataset.license or NO_LICENSE,
         "queues": [{"id": str(queue.pk), "name": queue.name} for queue in queues],
         "pairs": figures.pairs,
-        "judgements": judged,
+        "judgments": judged,
         "rows": {split.value: figures.rows[split.value] for split in Split},
         "tasks": {split.value: len(figures.tasks.get(split.value, ())) for split in Split},
         "dropped": {reason.value: figures.dropped[reason] for reason in Drop if figures.dropped[reason]},
@@ -53,12 +53,12 @@ def _annotators(annotators: dict[UUID, Annotator], figures: Figures) -> list[dic
             "id": str(annotator_id),
             "kind": annotators[annotator_id].kind,
             "label": annotators[annotator_id].label,
-            "judgements": count,
+            "judgments": count,
         }
         | ({"source": annotators[annotator_id].source} if annotators[annotator_id].source else {})
         for annotator_id, count in figures.judgments.items()
     ]
-    return sorted(entries, key=lambda entry: (-entry["judgements"], entry["label"]))
+    return sorted(entries, key=lambda entry: (-entry["judgments"], entry["label"]))
 
 
 def _policies(figures: Figures) -> list[dict[str, Any]]:
@@ -118,12 +118,12 @@ def markdown(version: Version) -> str:
         f"# {plain(version.dataset.name)}, version {version.number}",
         "",
         *([plain(version.dataset.description), ""] if version.dataset.description else []),
-        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgements']} judgments on {_judged_words(card)}, "
+        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgments']} judgments on {_judged_words(card)}, "
         f"by {_annotator_words(card['annotators'])}.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",
         "",
-        f"License: {plain(card['licence'])}",
+        f"License: {plain(card['license'])}",
         "",
         *table(
             ("Split", "Rows", "Tasks", "SHA-256 of the JSON Lines file"),
@@ -142,7 +142,7 @@ def markdown(version: Version) -> str:
         *table(
             ("Annotator", "Kind", "Judgments"),
             [
-                (plain(annotator["label"]), _kind_words(annotator), annotator["judgements"])
+                (plain(annotator["label"]), _kind_words(annotator), annotator["judgments"])
                 for annotator in card["annotators"]
             ],
         ),

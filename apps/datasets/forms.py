@@ -20,7 +20,7 @@ class DatasetForm(forms.Form):
 
     name = NameField(max_length=200)
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 3}))
-    licence = forms.CharField(
+    license = forms.CharField(
         max_length=200, required=False, help_text="Terms under which the rows may be used. It goes into every card."
     )
 
@@ -40,9 +40,9 @@ class RecipeForm(forms.Form):
         required=False,
         widget=forms.RadioSelect,
     )
-    judgements = forms.ChoiceField(
-        label=NAMES["judgements"],
-        choices=list(CHOICES["judgements"].items()),
+    judgments = forms.ChoiceField(
+        label=NAMES["judgments"],
+        choices=list(CHOICES["judgments"].items()),
         initial="majority",
         widget=forms.RadioSelect,
     )

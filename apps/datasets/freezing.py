@@ -32,7 +32,7 @@ from apps.datasets.card import make_card
 from apps.datasets.figures import Figures
 from apps.datasets.files.splitfiles import FileInfo, Room, SplitFiles, TooLarge, content_hash
 from apps.datasets.files.storage import discard, store
-from apps.datasets.models import Dataset, Split, Version, VersionJudgement, VersionPreference
+from apps.datasets.models import Dataset, Split, Version, VersionJudgment, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.rows.materials import Files, Materials, Source
 from apps.datasets.rows.pairs import PairRows
@@ -86,12 +86,12 @@ class NameTaken(ValueError):
 
 
 @transaction.atomic
-def create_dataset(*, name: str, description: str, licence: str, by: Membership) -> Dataset:
+def create_dataset(*, name: str, description: str, license: str, by: Membership) -> Dataset:
     """A named, empty series of versions. Raises NameTaken."""
     try:
         with transaction.atomic():
             dataset = Dataset.objects.create(
-                workspace=by.workspace, name=name, description=description, licence=licence, created_by=by.user
+                workspace=by.workspace, name=name, description=description, license=license, created_by=by.user
             )
     except IntegrityError:
         raise NameTaken(
@@ -238,7 +238,7 @@ class Builder:
         with transaction.atomic():
             lifecycle.hold(self.version)
             VersionPreference.objects.filter(version=self.version).delete()
-            VersionJudgement.objects.filter(version=self.version).delete()
+            VersionJudgment.objects.filter(version=self.version).delete()
         recipe, figures = self.materials.recipe, self.materials.figures
         sources = survey(recipe, self.version.workspace)
         self.progress(0, sources.rows)
@@ -276,7 +276,7 @@ class Builder:
         with unawaited():
             lifecycle.hold(self.version)
             _copy("datasets_versionpreference (version_id, preference_id, task_id, split, row)", pairs)
-            _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", judgments)
+            _copy("datasets_versionjudgment (version_id, inspection_id, rating_id, task_id, split, row)", judgments)
 
 
 def _copy(destination: str, rows: Sequence[tuple[Any, ...]]) -> None:

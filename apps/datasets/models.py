@@ -40,7 +40,7 @@ class Dataset(WorkspaceModel):
 
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)
-    licence = models.CharField(max_length=200, blank=True, help_text="Terms under which the rows may be used.")
+    license = models.CharField(max_length=200, blank=True, help_text="Terms under which the rows may be used.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
 
     objects = WorkspaceQuerySet.as_manager()
@@ -153,10 +153,10 @@ class VersionPreference(models.Model):
         indexes = [Index(fields=["version", "split", "row"], name="source_of_row")]
 
 
-class VersionJudgement(models.Model):
+class VersionJudgment(models.Model):
     """Which judgment of a single trajectory, an inspection or a rating, went into which row of which version. One may go into several rows."""
 
-    version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="judgements", db_index=False)
+    version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="judgments", db_index=False)
     inspection = models.ForeignKey(Inspection, on_delete=models.PROTECT, null=True, related_name="used_in")
     rating = models.ForeignKey(Rating, on_delete=models.PROTECT, null=True, related_name="used_in")
     # The composite key already enforces the reference to the task, so the database needn't check it twice.
@@ -168,7 +168,7 @@ class VersionJudgement(models.Model):
         constraints = [
             CheckConstraint(
                 condition=Q(inspection__isnull=False, rating=None) | Q(inspection=None, rating__isnull=False),
-                name="one_judgement_of_one_kind",
+                name="one_judgment_of_one_kind",
             ),
             UniqueConstraint(
                 fields=["version", "split", "row", "inspection", "rating"],

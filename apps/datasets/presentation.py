@@ -62,6 +62,7 @@ class RowView(NamedTuple):
 def row_view(sample: SampleRow) -> RowView:
     """A sample row with its messages truncated for display."""
     row = sample.row
+    judgments = row["judgments"] if "judgments" in row else row["judgements"]  # how versions frozen before spell it
     return RowView(
         sample.number,
         row,
@@ -69,7 +70,7 @@ def row_view(sample: SampleRow) -> RowView:
         [_side(row, name) for name in SIDES if name in row],
         [legible(str(tool.get("function", {}).get("name", "tool"))) for tool in json.loads(row["tools"])],
         _facts(row),
-        list(zip(row["annotators"], row["judgements"], strict=True)),
+        list(zip(row["annotators"], judgments, strict=True)),
     )
 
 
@@ -150,7 +151,7 @@ def annotator_views(version: Version, member: Membership) -> list[AnnotatorView]
             names.get(entry["id"], entry["label"].partition(":")[2]),
             entry["label"],
             entry["kind"],
-            entry["judgements"],
+            entry["judgments"],
             entry.get("source", ""),
         )
         for entry in entries

@@ -14,7 +14,7 @@ from apps.datasets.rows import ROW_TYPES
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "row_type": tuple(ROW_TYPES),
-    "judgements": ("majority", "each"),
+    "judgments": ("majority", "each"),
     "aggregation": ("votes", "dawid_skene", "glad"),
     "adjudicated": ("win", "ignore"),
     "ties": ("count", "drop"),
@@ -45,7 +45,7 @@ class Recipe:
     """Ids of the source queues, sorted."""
     row_type: str = "preference"
     """The row type; see `rows`. Each type is made only from queues of certain kinds."""
-    judgements: str = "majority"
+    judgments: str = "majority"
     """majority: one row per pair, for the side that more annotators preferred. each: one row per judgment."""
     minimum_margin: int = 1
     """With majority: the minimum lead of the winner, in votes."""

@@ -8,7 +8,7 @@ from apps.datasets.rows import ROW_TYPES
 
 NAMES = {
     "row_type": "Row type",
-    "judgements": "Several judgments",
+    "judgments": "Several judgments",
     "aggregation": "Label aggregation",
     "adjudicated": "What reviewers decided",
     "minimum_confidence": "Smallest certainty",
@@ -25,7 +25,7 @@ NAMES = {
 NEVER_A_ROW = {"count": "Count them in the card", "drop": "Leave them out"}
 CHOICES: dict[str, dict[Any, str]] = {
     "row_type": {name: row_type.title for name, row_type in ROW_TYPES.items()},
-    "judgements": {"majority": "Aggregated: one row", "each": "Each its own row"},
+    "judgments": {"majority": "Aggregated: one row", "each": "Each its own row"},
     "aggregation": {
         "votes": "Majority: the share of votes",
         "dawid_skene": "Dawid–Skene: by each annotator's confusion matrix",

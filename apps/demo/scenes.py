@@ -148,7 +148,7 @@ def version(
         return existing if existing.state == Version.State.FROZEN else None
     source = Queue.objects.get(workspace=scene.workspace, name=queue)
     series = Dataset.objects.filter(workspace=scene.workspace, name=dataset).first() or create_dataset(
-        name=dataset, description="", licence="", by=scene.researcher
+        name=dataset, description="", license="", by=scene.researcher
     )
     # Refused if the rules call every pair a tie.
     with suppress(NothingToFreeze):

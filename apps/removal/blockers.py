@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from apps.annotation.models import Continuation, Item, Judge, Queue
 from apps.arena.models import Experiment, LiveAttempt
-from apps.datasets.models import Dataset, Version, VersionJudgement, VersionPreference
+from apps.datasets.models import Dataset, Version, VersionJudgment, VersionPreference
 from apps.gateway.models import Session
 from apps.training.models import Episode, Run
 from apps.trajectories.models import ImportBatch, RolloutBatch, Task, Trajectory
@@ -21,7 +21,7 @@ MAX_BLOCKERS = 10
 """Maximum number of blockers to name; one more is searched for, to show that there are more."""
 
 NEVER: frozenset[type[Model]] = frozenset(
-    {Version, VersionPreference, VersionJudgement, Experiment, LiveAttempt, Run, Item, Queue, ImportBatch, RolloutBatch}
+    {Version, VersionPreference, VersionJudgment, Experiment, LiveAttempt, Run, Item, Queue, ImportBatch, RolloutBatch}
 )
 """Models whose rows are deleted only if they're the target itself, or part of a queue or a version that is."""
 
@@ -75,7 +75,7 @@ def _on_trajectories(ids: Collection[UUID]) -> Iterator[Blocker]:
 
 def on_task(task: Task, ids: Collection[UUID]) -> list[Blocker]:
     """What depends on a task or on one of its trajectories."""
-    uses = [rows.objects.filter(task=task).values("version") for rows in (VersionPreference, VersionJudgement)]
+    uses = [rows.objects.filter(task=task).values("version") for rows in (VersionPreference, VersionJudgment)]
     frozen = Version.objects.filter(Q(pk__in=uses[0]) | Q(pk__in=uses[1]))
     return _first(_versions(frozen), _on_trajectories(ids))
 
@@ -109,8 +109,8 @@ def on_dataset(dataset: Dataset) -> list[Blocker]:
 def _holding(field: str, value: Any) -> QuerySet[Version]:
     """Versions that contain a judgment whose `field` is `value`."""
     pairs = VersionPreference.objects.filter(**{f"preference__{field}": value})
-    steps = VersionJudgement.objects.filter(**{f"inspection__{field}": value})
-    ratings = VersionJudgement.objects.filter(**{f"rating__{field}": value})
+    steps = VersionJudgment.objects.filter(**{f"inspection__{field}": value})
+    ratings = VersionJudgment.objects.filter(**{f"rating__{field}": value})
     within = [Q(pk__in=rows.order_by().values("version")) for rows in (pairs, steps, ratings)]
     return Version.objects.filter(within[0] | within[1] | within[2])
 

@@ -32,7 +32,7 @@ from apps.annotation.models import (
     Remark,
 )
 from apps.datasets.files.storage import discard
-from apps.datasets.models import Dataset, Version, VersionJudgement, VersionPreference
+from apps.datasets.models import Dataset, Version, VersionJudgment, VersionPreference
 from apps.gateway.models import Call, Feedback, Path, Session
 from apps.removal import blockers, dependents
 from apps.removal.blockers import MAX_BLOCKERS, NEVER, Blocker
@@ -136,7 +136,7 @@ def page_of(target: Any) -> str:
             return reverse("datasets:dataset", args=[target.pk])
 
 
-OF_FAILED_VERSIONS: frozenset[type[Model]] = frozenset({VersionPreference, VersionJudgement})
+OF_FAILED_VERSIONS: frozenset[type[Model]] = frozenset({VersionPreference, VersionJudgment})
 """What doesn't rule out a deletion that nothing blocks: then only failed versions refer to the judgments, and those references are deleted first."""
 
 LISTS: dict[str, str] = {
@@ -274,7 +274,7 @@ def _blockers_of(target: Any) -> list[Blocker]:
 def _spared_models(target: Any) -> frozenset[type[Model]]:
     if isinstance(target, Queue):
         return NEVER - {Item}
-    return NEVER - {Version, VersionPreference, VersionJudgement} if isinstance(target, Version | Dataset) else NEVER
+    return NEVER - {Version, VersionPreference, VersionJudgment} if isinstance(target, Version | Dataset) else NEVER
 
 
 def _delete_task(task: Task) -> dict[type[Model], int]:
@@ -301,7 +301,7 @@ def _forget_failed(pairs: Q, judgments: Q) -> None:
     """Delete the row references that failed attempts at versions recorded."""
     failed = Q(version__state=Version.State.FAILED)
     VersionPreference.objects.filter(failed & pairs).delete()
-    VersionJudgement.objects.filter(failed & judgments).delete()
+    VersionJudgment.objects.filter(failed & judgments).delete()
 
 
 def _delete_version(version: Version) -> dict[type[Model], int]:

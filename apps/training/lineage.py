@@ -17,7 +17,7 @@ from django.db.models import Count, Q, QuerySet
 from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Item, Judgment
-from apps.datasets.models import Version, VersionJudgement, VersionPreference
+from apps.datasets.models import Version, VersionJudgment, VersionPreference
 from apps.policies.models import Policy
 from apps.training.models import Run, RunReward
 
@@ -210,7 +210,7 @@ def judgments_in(versions: Collection[UUID]) -> Counter[UUID]:
     counted: Counter[UUID] = Counter()
     if versions:
         pairs = VersionPreference.objects.filter(version__in=versions).values_list("version")
-        singles = VersionJudgement.objects.filter(version__in=versions).values_list("version")
+        singles = VersionJudgment.objects.filter(version__in=versions).values_list("version")
         counted.update(dict(pairs.annotate(Count("preference"))))
         judgments = Count("inspection", distinct=True) + Count("rating", distinct=True)
         counted.update(dict(singles.annotate(judgments=judgments)))
@@ -232,7 +232,7 @@ def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory:
         items = Item.objects.filter(Q(pk=item) if item else Q(a=trajectory) | Q(b=trajectory))
         pair, single = Q(preference__item__in=items), Q(inspection__item__in=items) | Q(rating__item__in=items)
     used = Q(pk__in=VersionPreference.objects.filter(pair).values("version")) | Q(
-        pk__in=VersionJudgement.objects.filter(single).values("version")
+        pk__in=VersionJudgment.objects.filter(single).values("version")
     )
     light = Version.objects.select_related("dataset").defer("card", "recipe", "files")
     versions = list(light.filter(used).order_by("pk")[:MAX_LINES])

@@ -13,7 +13,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership
 from apps.common import quantities
 from apps.common.sorting import by_age, by_name
-from apps.datasets.models import VersionJudgement, VersionPreference
+from apps.datasets.models import VersionJudgment, VersionPreference
 from apps.gateway.models import Session
 from apps.jobs.waits import approximate_duration
 from apps.training.models import Episode, EpisodeBatch, Run, RunEvent
@@ -179,7 +179,7 @@ def lineage_of(run: Run) -> Lineage | None:
     if run.version_id is None:
         return None
     pairs = VersionPreference.objects.filter(version=run.version_id)
-    runs = VersionJudgement.objects.filter(version=run.version_id)
+    runs = VersionJudgment.objects.filter(version=run.version_id)
     counted: Counter[tuple[str, str]] = Counter()
     for sources, judgment in ((pairs, "preference"), (runs, "inspection"), (runs, "rating")):
         by_annotator = (

@@ -33,7 +33,7 @@ from apps.transfer.tables import EXCEPTIONS, LISTED, SPECIAL, TABLES, Table
 from contract import jsontext
 from contract.trajectory import FORMAT as TRAJECTORY_FORMAT
 
-FORMAT: Final = "retrace-workspace/1"
+FORMAT: Final = "retrace-workspace/2"
 MANIFEST: Final = "manifest.json"
 TRAJECTORIES: Final = "trajectories.jsonl"
 ORIGINALS: Final = "originals.jsonl"

@@ -156,7 +156,7 @@ _verdict = having(
         "items": whole,
         "items_judged": whole,
         "side_bias": named(nullable(number)),
-        "judgements_by_kind": COUNTS,
+        "judgments_by_kind": COUNTS,
         "success_a": _success,
         "success_b": _success,
         "success_difference": _interval,
@@ -188,14 +188,14 @@ def _tie(value: Any) -> None:
 
 _card = having(
     {
-        "annotators": listed(having({"id": text, "kind": text, "label": text, "judgements": whole}, source=text)),
+        "annotators": listed(having({"id": text, "kind": text, "label": text, "judgments": whole}, source=text)),
         "policies": listed(having({"name": text}, chosen=whole, rejected=whole, rows=whole)),
         "tasks": COUNTS,
         "rows": COUNTS,
         "dropped": COUNTS,
-        "judgements": whole,
+        "judgments": whole,
         "pairs": whole,
-        "licence": text,
+        "license": text,
     },
     queues=listed(having(id=text, name=text)),
     environments=COUNTS,

@@ -46,7 +46,7 @@ from apps.arena.lifecycle import UNFINISHED
 from apps.arena.models import Experiment, LiveAttempt
 from apps.common.models import AnsweredRequest
 from apps.datasets.card import markdown
-from apps.datasets.models import Dataset, TaskSplit, Version, VersionJudgement, VersionPreference
+from apps.datasets.models import Dataset, TaskSplit, Version, VersionJudgment, VersionPreference
 from apps.datasets.recipe import Recipe
 from apps.datasets.rows import ROW_TYPES
 from apps.gateway.dialects.steps import end_of, reply_of
@@ -341,7 +341,7 @@ TABLES: Final = (
     Table(Feedback, of=("session__workspace",), left_out={"key": KEY}),
     Table(Annotator),
     Table(Queue, settle=_end_filling, check=_check_asks),
-    Table(Queue.labellers.through, of=IN_QUEUE),
+    Table(Queue.labelers.through, of=IN_QUEUE),
     Table(Guideline, of=IN_QUEUE),
     Table(Item, of=IN_QUEUE, check=_check_known),
     Table(Desk, of=IN_QUEUE),
@@ -371,7 +371,7 @@ TABLES: Final = (
     Table(Dataset),
     # Before versions, since nothing can be added to the rows of a frozen one.
     Table(VersionPreference, of=("version__workspace",)),
-    Table(VersionJudgement, of=("version__workspace",)),
+    Table(VersionJudgment, of=("version__workspace",)),
     Table(
         Version,
         left_out=TIMED,

@@ -67,7 +67,7 @@ class PreferenceRow:
     votes_tied: int = 0
     """Judgments for neither."""
     annotators: Annotators = field(default_factory=list)
-    judgements: JudgmentIds = field(default_factory=list)
+    judgments: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)
     margin: float | None = foreign(None)
     """Read from others' files, never written: the reward margin required of a reward model."""
@@ -115,5 +115,5 @@ class StepPreferenceRow:
     step: int = 0
     """Index of the step, from 0."""
     annotators: Annotators = field(default_factory=list)
-    judgements: JudgmentIds = field(default_factory=list)
+    judgments: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)

@@ -49,7 +49,7 @@ class DemonstrationRow:
     origin: str = ""
     """`accepted` or `corrected`."""
     annotators: Annotators = field(default_factory=list)
-    judgements: JudgmentIds = field(default_factory=list)
+    judgments: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)
 
     @classmethod
@@ -91,7 +91,7 @@ class UnpairedRow:
     weight: Weight = 1.0
     """Weight of the row."""
     annotators: Annotators = field(default_factory=list)
-    judgements: JudgmentIds = field(default_factory=list)
+    judgments: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)
 
     @classmethod
@@ -125,7 +125,7 @@ class ProcessLabelsRow:
     first_error: int | None = None
     """Index of the turn with the first error, from 0; −1 for none; null if nobody looked for it, or annotators disagree."""
     annotators: Annotators = field(default_factory=list)
-    judgements: JudgmentIds = field(default_factory=list)
+    judgments: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)
 
     @classmethod

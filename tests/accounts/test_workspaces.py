@@ -52,8 +52,8 @@ def test_who_researches_nowhere_founds_no_workspace(owner):
     """In a workspace of their own, they could do everything that they may not do here: train, register servers, and publish to others' servers."""
     removed = factories.member(Role.RESEARCHER, of=owner.workspace)
     membership_changes.remove(membership=removed, by=owner.user)
-    labellers = [factories.member(role, of=owner.workspace) for role in (Role.ANNOTATOR, Role.REVIEWER)]
-    for nobody in (removed, *labellers):
+    labelers = [factories.member(role, of=owner.workspace) for role in (Role.ANNOTATOR, Role.REVIEWER)]
+    for nobody in (removed, *labelers):
         assert "Create workspace" not in as_(nobody).get("/workspaces/").content.decode()
         assert as_(nobody).post("/workspaces/new/", {"name": "Mine"}).status_code == 404
     researcher = factories.member(Role.RESEARCHER, of=owner.workspace)

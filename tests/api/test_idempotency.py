@@ -44,7 +44,7 @@ def freezable(member: Membership) -> tuple[str, dict[str, Any]]:
     """The URL for creating dataset versions, and a recipe that yields rows."""
     queue = factories.queue(of=member.workspace)
     factories.preference(on=factories.item(of=queue))
-    dataset = freezing.create_dataset(name="shop", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="shop", description="", license="", by=member)
     return f"{DATASETS}/{dataset.pk}/versions", {"queues": [str(queue.pk)]}
 
 

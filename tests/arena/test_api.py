@@ -60,7 +60,7 @@ def test_what_is_wrong_is_named_by_field(client, researcher, changes, field):
 def test_reading_gives_the_figures_of_the_moment(client, researcher):
     experiment = make_experiment(researcher.workspace)
     answer = client.get(reverse("v1:experiment", args=[experiment.pk])).json()
-    assert (answer["state"], answer["standing"]["items_judged"]) == ("labelling", 0)
+    assert (answer["state"], answer["standing"]["items_judged"]) == ("labeling", 0)
     assert answer["standing"]["win_rate"]["n"] == 0
 
 

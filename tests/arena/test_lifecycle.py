@@ -92,7 +92,7 @@ def test_finished_rollouts_become_one_blind_queue_however_often_it_is_asked(rese
     advance(experiment)
     advance(experiment)  # two workers, one queue
     experiment.refresh_from_db()
-    assert experiment.state == "labelling"
+    assert experiment.state == "labeling"
     assert Queue.objects.visible_to(researcher).count() == 1
     assert not {"champion", "challenger"} & set(experiment.queue.name.split())
     items = Item.objects.filter(queue=experiment.queue).select_related("a__policy", "b__policy")
@@ -148,7 +148,7 @@ def test_resumed_rollouts_let_it_go_on(researcher):
     runs_arrive(experiment)
     advance_experiments()
     experiment.refresh_from_db()
-    assert (experiment.state, experiment.queue.item_count) == ("labelling", 12)
+    assert (experiment.state, experiment.queue.item_count) == ("labeling", 12)
 
 
 def test_many_experiments_of_a_workspace_leave_time_to_others(researcher, monkeypatch):
@@ -198,7 +198,7 @@ def test_a_clear_winner_ends_it_by_the_rule_and_closes_the_queue(researcher):
     judge(experiment, 2, how_many=9)
     advance(experiment)
     experiment.refresh_from_db()
-    assert experiment.state == "labelling"  # nine tasks are fewer than the rule requires
+    assert experiment.state == "labeling"  # nine tasks are fewer than the rule requires
     judge(experiment, 1, how_many=1)
     advance(experiment)
     experiment.refresh_from_db()
@@ -226,7 +226,7 @@ def test_a_judgment_that_is_undone_before_the_end_is_in_no_verdict(researcher, m
     monkeypatch.setattr(lifecycle, "current_standing", undone_after)
     advance(experiment)
     experiment.refresh_from_db()
-    assert (experiment.state, experiment.verdict) == ("labelling", {})
+    assert (experiment.state, experiment.verdict) == ("labeling", {})
 
 
 @pytest.mark.django_db(transaction=True)
@@ -326,7 +326,7 @@ def test_an_experiment_that_breaks_keeps_no_other_from_going_on(researcher, monk
     monkeypatch.setattr(lifecycle, "advance", breaks_on_one)
     advance_experiments()
     other.refresh_from_db()
-    assert other.state == "labelling"
+    assert other.state == "labeling"
 
 
 def test_tasks_that_one_of_the_two_did_not_finish_are_in_nobodys_success(researcher):

@@ -84,7 +84,7 @@ def test_pairs_come_up_as_sessions_of_both_arms_end_on_a_task(client: Client, sp
     answer = start(client, split)
     assert answer.status_code == 201, answer.text
     experiment = Experiment.objects.get()
-    assert (experiment.state, experiment.queue, experiment.environment) == ("labelling", None, "shop")
+    assert (experiment.state, experiment.queue, experiment.environment) == ("labeling", None, "shop")
     play(split, "lamp", side=0)
     advance(experiment)
     assert Item.objects.count() == 0
@@ -217,7 +217,7 @@ def test_all_pairs_so_far_judged_is_no_end_and_the_rule_ends_it(
     advance(experiment)
     judge(experiment, -3)
     advance(experiment)
-    assert Experiment.objects.get().state == "labelling"  # 2 of 20 tasks
+    assert Experiment.objects.get().state == "labeling"  # 2 of 20 tasks
     both(split, *(f"task {number}" for number in range(12)))
     advance(experiment)
     judge(Experiment.objects.get(), -3)

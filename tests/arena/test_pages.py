@@ -72,7 +72,7 @@ def test_an_outsider_finds_nothing_and_changes_nothing(client, experiment):
     for method, address in addresses(experiment):
         assert getattr(client, method)(address).status_code == 404, address
     experiment.refresh_from_db()
-    assert experiment.state == "labelling"
+    assert experiment.state == "labeling"
     assert experiment.name not in client.get(reverse("arena:list")).content.decode()
 
 

@@ -64,7 +64,7 @@ def test_what_two_policies_did_elsewhere_is_judged_blind_at_once(client, policie
     answer = start(client, policies)
     assert answer.status_code == 201, answer.json()
     experiment = Experiment.objects.get()
-    assert (experiment.state, experiment.environment, experiment.is_recorded) == ("labelling", "shop", True)
+    assert (experiment.state, experiment.environment, experiment.is_recorded) == ("labeling", "shop", True)
     pairs = Item.objects.filter(queue=experiment.queue).values_list("a__policy", "b__policy")
     assert list(pairs) == [(policies[0].pk, policies[1].pk)] * 3
     figures = current_standing(experiment)

@@ -44,7 +44,7 @@ def test_the_loop_closes(client: Client, live_stack: LiveStack, workspace: Works
     assert {(abs(it.strength), it.annotator_kind) for it in preferences} == {(2, "person")}
     assert len(preferences) == TASKS
 
-    dataset = client.datasets.create(name="Orders", licence="CC0-1.0")
+    dataset = client.datasets.create(name="Orders", license="CC0-1.0")
     version = client.versions.freeze(dataset.id, queues=[queue.id], train=75, validation=25, test=0)
     version = client.wait(version, timeout=PATIENCE)
     assert (version.state, sum(version.row_counts.values())) == ("frozen", TASKS)

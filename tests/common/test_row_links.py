@@ -18,7 +18,7 @@ def test_counts_in_the_rows_of_lists_are_links() -> None:
     member = factories.member(Role.OWNER)
     queue: Queue = builders.queue(of=member.workspace)
     preference = factories.preference(1, on=queue.items.get())
-    dataset = freezing.create_dataset(name="Pairs", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="Pairs", description="", license="", by=member)
     recipe = Recipe(queues=(str(queue.pk),), train=100, validation=0, test=0)
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
     assert freezing.freeze(version.pk)

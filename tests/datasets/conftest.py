@@ -22,4 +22,4 @@ def queue(member: Membership) -> Queue:
 
 @pytest.fixture
 def dataset(member: Membership) -> Dataset:
-    return freezing.create_dataset(name="shop", description="", licence="", by=member)
+    return freezing.create_dataset(name="shop", description="", license="", by=member)

@@ -24,7 +24,7 @@ def version(member: Membership) -> Version:
     queue = factories.queue(of=member.workspace)
     for strength in (2, -1, 3):
         factories.preference(strength, on=factories.item(of=queue))
-    dataset = freezing.create_dataset(name="shop", description="Offers.", licence="CC BY 4.0", by=member)
+    dataset = freezing.create_dataset(name="shop", description="Offers.", license="CC BY 4.0", by=member)
     made = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
     freezing.freeze(made.pk)
     return Version.objects.get(pk=made.pk)
@@ -99,7 +99,7 @@ def test_a_version_says_what_is_in_its_files(api: Call, version: Version) -> Non
 
 def test_freezing_answers_at_once(api: Call, version: Version) -> None:
     path = f"/api/v1/datasets/{version.dataset_id}/versions"
-    answer = api(path, {"queues": version.recipe["queues"], "judgements": "each"})
+    answer = api(path, {"queues": version.recipe["queues"], "judgments": "each"})
     assert answer.status_code == 202
     assert answer.json()["state"] == "freezing"
     assert answer["Location"] == f"{path}/2"
@@ -115,7 +115,7 @@ def test_freezing_answers_at_once(api: Call, version: Version) -> None:
         ({"queues": []}, "queues"),
         ({"queues": ["x"]}, "queues"),
         ({"train": 50}, "train"),
-        ({"judgements": "all"}, "judgements"),
+        ({"judgments": "all"}, "judgments"),
         ({"minimum_strength": 4}, "minimum_strength"),
         ({"annotator_kinds": ["robot"]}, "annotator_kinds"),
         ({"minimum_confidence": 40}, "minimum_confidence"),
@@ -175,7 +175,7 @@ def test_a_dataset_takes_nothing_but_what_can_be_said_of_it(api: Call) -> None:
 
 def test_lists_come_in_cursor_pages(api: Call, member: Membership) -> None:
     for number in range(3):
-        freezing.create_dataset(name=f"d{number}", description="", licence="", by=member)
+        freezing.create_dataset(name=f"d{number}", description="", license="", by=member)
     first = api("/api/v1/datasets?page_size=2").json()
     assert [entry["name"] for entry in first["results"]] == ["d2", "d1"]
     second = api(first["next"]).json()
@@ -186,8 +186,8 @@ def test_lists_come_in_cursor_pages(api: Call, member: Membership) -> None:
 def test_the_card_is_json_and_markdown(api: Call, version: Version) -> None:
     path = f"/api/v1/datasets/{version.dataset_id}/versions/1/card"
     card = api(path).json()
-    assert card["licence"] == "CC BY 4.0"
-    assert card["judgements"] == 3
+    assert card["license"] == "CC BY 4.0"
+    assert card["judgments"] == 3
     assert card["content_hash"] == version.content_hash
     assert {who["kind"] for who in card["annotators"]} == {"person"}
     assert all("id" not in who for who in card["annotators"])

@@ -58,7 +58,7 @@ def test_a_judged_pair_becomes_a_row(dataset: Dataset, member: Membership, queue
     assert row["environment"] == "shop"
     assert row["strength"] == 3.0
     assert row["chosen_run"] == str(better.pk)
-    assert row["judgements"] == [str(judged.pk)]
+    assert row["judgments"] == [str(judged.pk)]
     assert version.state == Version.State.FROZEN
     assert version.row_counts == {"train": 1, "validation": 0, "test": 0}
 
@@ -163,7 +163,7 @@ def test_a_decision_is_the_row_also_where_every_vote_was_a_tie_that_is_dropped(
     adjudicate(item=pair, by=member.user, strength=-2, reason="It deleted the file.")
     version = freeze(dataset, member, queue, train=100, validation=0, test=0, ties="drop")
     [row] = rows_of(version)
-    assert (row["chosen_run"], row["votes_tied"], row["judgements"]) == (str(pair.b_id), 1, [str(tie.pk)])
+    assert (row["chosen_run"], row["votes_tied"], row["judgments"]) == (str(pair.b_id), 1, [str(tie.pk)])
 
 
 def test_the_same_judgments_and_recipe_give_the_same_bytes(dataset: Dataset, member: Membership, queue: Queue) -> None:
@@ -473,10 +473,10 @@ def test_rows_that_repeat_more_than_a_version_may_have_are_refused_and_leave_no_
             for reply in (words, "No")
         )
         factories.preference(3, on=factories.item(of=queue, a=better, b=worse))
-    assert freeze(dataset, member, queue, judgements="each").state == Version.State.FROZEN
+    assert freeze(dataset, member, queue, judgments="each").state == Version.State.FROZEN
 
     settings.VERSION_MAX_BYTES = 150_000
-    version = freeze(dataset, member, queue, judgements="each")
+    version = freeze(dataset, member, queue, judgments="each")
 
     assert version.state == Version.State.FAILED
     assert version.error.startswith("The rows take more than 150 kB, the most that a version may have.")

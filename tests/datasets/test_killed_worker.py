@@ -31,7 +31,7 @@ def test_a_version_survives_the_death_of_its_worker(live_stack: LiveStack) -> No
         factories.preference(strength, on=factories.item(of=queue))
     at = connection.settings_dict
     address = {"dbname": at["NAME"], "user": at["USER"], "host": at["HOST"], "port": at["PORT"]}
-    dataset = freezing.create_dataset(name="shop", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="shop", description="", license="", by=member)
     with psycopg.connect(**address) as other:
         other.execute(
             "LOCK TABLE datasets_tasksplit IN ACCESS EXCLUSIVE MODE"

@@ -50,7 +50,7 @@ def queue(member: Membership) -> Queue:
 
 @pytest.fixture
 def version(member: Membership, queue: Queue) -> Version:
-    dataset = freezing.create_dataset(name="Shop pairs", description="Errands.", licence="", by=member)
+    dataset = freezing.create_dataset(name="Shop pairs", description="Errands.", license="", by=member)
     recipe = Recipe(queues=(str(queue.pk),), surrogates="keep", train=100, validation=0, test=0)
     made = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
     freezing.freeze(made.pk)
@@ -99,7 +99,7 @@ def test_an_outsider_finds_nothing(version: Version) -> None:
 def rules(queue: Queue, **changes: object) -> dict[str, object]:
     form = {
         "queues": [str(queue.pk)],
-        "judgements": "majority",
+        "judgments": "majority",
         "aggregation": "votes",
         "adjudicated": "win",
         "minimum_confidence": 50,
@@ -121,7 +121,7 @@ def rules(queue: Queue, **changes: object) -> dict[str, object]:
 
 def test_the_preview_says_what_freezing_then_makes(member: Membership, queue: Queue) -> None:
     client = signed_in(member)
-    dataset = freezing.create_dataset(name="d", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="d", description="", license="", by=member)
     shown = client.post(reverse("datasets:preview", args=[dataset.pk]), rules(queue)).context["preview"]
     assert (shown.survey.rows, shown.survey.judgments, shown.survey.pairs) == (3, 4, 4)
     assert [(entry.split, entry.rows, entry.new_tasks) for entry in shown.splits] == [
@@ -143,7 +143,7 @@ def test_the_preview_says_what_freezing_then_makes(member: Membership, queue: Qu
 
 def test_the_preview_tells_of_flagged_items_and_leaves_them_out(member: Membership, queue: Queue) -> None:
     client = signed_in(member)
-    dataset = freezing.create_dataset(name="d", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="d", description="", license="", by=member)
     address = reverse("datasets:preview", args=[dataset.pk])
     assert "flagged" not in client.post(address, rules(queue)).content.decode()
     flag(assignment=Preference.objects.filter(strength__gt=0).earliest("pk").assignment, reason="odd")
@@ -156,7 +156,7 @@ def test_the_preview_tells_of_flagged_items_and_leaves_them_out(member: Membersh
 
 
 def test_a_wrong_form_is_shown_again(member: Membership, queue: Queue) -> None:
-    dataset = freezing.create_dataset(name="d", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="d", description="", license="", by=member)
     page = reverse("datasets:new_version", args=[dataset.pk])
     answer = signed_in(member).post(page, rules(queue, train=50))
     assert answer.status_code == 422
@@ -167,7 +167,7 @@ def test_a_wrong_form_is_shown_again(member: Membership, queue: Queue) -> None:
 def test_another_workspaces_queue_cannot_be_chosen(member: Membership) -> None:
     foreign = factories.queue()
     factories.preference(2, on=factories.item(of=foreign))
-    dataset = freezing.create_dataset(name="d", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="d", description="", license="", by=member)
     answer = signed_in(member).post(reverse("datasets:new_version", args=[dataset.pk]), rules(foreign))
     assert answer.status_code == 422
 
@@ -222,7 +222,7 @@ def test_who_judged_elsewhere_is_shown_as_imported(member: Membership, version: 
 def test_a_row_that_a_reviewer_decided_says_so_and_claims_no_likelihood(member: Membership, queue: Queue) -> None:
     item = queue.items.filter(preferences__strength=2).get()
     adjudicate(item=item, by=member.user, strength=-3, reason="It deleted the file.")
-    dataset = freezing.create_dataset(name="Shop pairs", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="Shop pairs", description="", license="", by=member)
     recipe = Recipe(queues=(str(queue.pk),), train=100, validation=0, test=0)
     made = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
     freezing.freeze(made.pk)

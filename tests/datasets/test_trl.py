@@ -90,7 +90,7 @@ def awkward(member: Membership) -> Version:
 
 
 def freeze(member: Membership, queue: object) -> Version:
-    dataset = freezing.create_dataset(name=f"dataset of {queue}", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name=f"dataset of {queue}", description="", license="", by=member)
     recipe = Recipe(queues=(str(queue),), train=100, validation=0, test=0)
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
     freezing.freeze(version.pk)  # unless the live worker was faster

@@ -206,7 +206,7 @@ def test_a_task_of_a_frozen_version_stays(ada: Membership) -> None:
 def frozen(by: Membership) -> Version:
     queue = closed_queue(by)
     factories.preference(on=queue.items.get())
-    dataset = freezing.create_dataset(name="shop", description="", licence="", by=by)
+    dataset = freezing.create_dataset(name="shop", description="", license="", by=by)
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=by)
     freezing.freeze(version.pk)
     version.refresh_from_db()
@@ -220,7 +220,7 @@ def test_a_queue_goes_with_its_items_and_judgments_and_its_trajectories_stay(ada
     factories.preference(on=item)
     other = factories.preference(on=kept.items.get())
     adjudicate(item=item, by=ada.user, reason="Clear.", strength=1, both_bad=False, upheld=None, blind=False)
-    queue.labellers.add(ada.user)
+    queue.labelers.add(ada.user)
     foreseen = deletion.outlook(queue).goes
     removal = removed("queue", queue, ada)
     assert removal.removed == foreseen
@@ -272,7 +272,7 @@ def test_a_queue_that_something_frozen_rests_on_stays_and_so_does_the_version(ad
 def test_a_queue_of_a_version_that_is_being_frozen_stays(ada: Membership) -> None:
     queue = closed_queue(ada)
     factories.preference(on=queue.items.get())
-    dataset = freezing.create_dataset(name="shop", description="", licence="", by=ada)
+    dataset = freezing.create_dataset(name="shop", description="", license="", by=ada)
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=ada)
     assert f"dataset version {version} is being frozen" in refusal(queue)
     assert f"dataset version {version} is being frozen" in refusal(dataset)
@@ -293,7 +293,7 @@ def test_a_queue_of_a_version_that_is_being_frozen_stays(ada: Membership) -> Non
 def test_a_version_can_not_be_asked_for_of_a_queue_that_is_gone(ada: Membership) -> None:
     queue = closed_queue(ada)
     factories.preference(on=queue.items.get())
-    dataset = freezing.create_dataset(name="shop", description="", licence="", by=ada)
+    dataset = freezing.create_dataset(name="shop", description="", license="", by=ada)
     recipe = Recipe(queues=(str(queue.pk),))
     removed("queue", queue, ada)
     with pytest.raises(BadRecipe):
@@ -364,7 +364,7 @@ def test_it_is_decided_of_every_key_what_becomes_of_it() -> None:
         model_class.__name__ for model_class in NEVER
     } == {
         *("Guideline", "QualityReport", "Desk", "Assignment", "Adjudication", "Remark", "Preference", "Rating"),
-        *("Inspection", "Judge", "ItemAssignee", "BulkAct", "LayoutChoice", "Queue_labellers"),
+        *("Inspection", "Judge", "ItemAssignee", "BulkAct", "LayoutChoice", "Queue_labelers"),
     }
     assert {name for name, is_emptied in relations[Session] if not is_emptied} == {
         "Call",

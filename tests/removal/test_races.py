@@ -33,7 +33,7 @@ def test_a_deletion_waits_for_a_version_that_is_being_asked_for_and_then_finds_i
     queue = builders.queue(of=ada.workspace)
     factories.preference(on=queue.items.get())
     close_queue(queue=queue, by=None)
-    dataset = freezing.create_dataset(name="shop", description="", licence="", by=ada)
+    dataset = freezing.create_dataset(name="shop", description="", license="", by=ada)
     refused = []
 
     def delete() -> None:

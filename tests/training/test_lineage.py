@@ -41,7 +41,7 @@ class Family:
 
 def frozen(queue: Queue, by: Membership) -> Version:
     """A version with all judgments of the queue."""
-    dataset = freezing.create_dataset(name="taste", description="", licence="", by=by)
+    dataset = freezing.create_dataset(name="taste", description="", license="", by=by)
     recipe = Recipe(queues=(str(queue.pk),), train=100, validation=0, test=0)
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=by)
     freezing.freeze(version.pk)

@@ -71,7 +71,7 @@ def packed(members: Mapping[str, bytes], **manifest: Any) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in facts:
             archive.writestr(name, members[name])
-        archive.writestr(MANIFEST, json.dumps({"format": "retrace-workspace/1", "members": facts, **manifest}))
+        archive.writestr(MANIFEST, json.dumps({"format": "retrace-workspace/2", "members": facts, **manifest}))
     return buffer.getvalue()
 
 

@@ -26,7 +26,7 @@ from apps.annotation.models import (
 )
 from apps.arena.models import Experiment, LiveAttempt
 from apps.arena.queries import current_standing
-from apps.datasets.models import TaskSplit, Version, VersionJudgement
+from apps.datasets.models import TaskSplit, Version, VersionJudgment
 from apps.gateway.models import Call, Path, Session, SessionEvent, UsageLimits
 from apps.training.models import Metric, Run, RunReward
 from apps.trajectories.models import ImportBatch, RejectedRow, Trajectory
@@ -70,7 +70,7 @@ def fill(owner: Membership, things: dict[str, Any]) -> None:
     preference = Preference.objects.filter(workspace=here).first()
     assert preference is not None
     pairs = preference.queue
-    pairs.labellers.add(owner.user, former_member)
+    pairs.labelers.add(owner.user, former_member)
     Guideline.objects.create(queue=pairs, version=1, text="Prefer what works.", created_by=former_member)
     Desk.objects.create(queue=pairs, annotator=preference.annotator, judged=1, seconds=2.5)
     ItemAssignee.objects.create(item=preference.item, queue=pairs, user=former_member)
@@ -104,7 +104,7 @@ def fill(owner: Membership, things: dict[str, Any]) -> None:
     split, _ = TaskSplit.objects.get_or_create(
         task=trajectory.task, defaults={"workspace": here, "split": "validation"}
     )
-    VersionJudgement.objects.create(version=failed, rating=rating, task=trajectory.task, split=split.split, row=0)
+    VersionJudgment.objects.create(version=failed, rating=rating, task=trajectory.task, split=split.split, row=0)
     RunReward.objects.create(run=run, policy_id=things["policy_id"], term="taste", component="learned", weight=0.5)
     Metric.objects.create(run=run, step=1, values={"loss": 0.25})
     experiment = Experiment.objects.get(pk=things["experiment_id"])

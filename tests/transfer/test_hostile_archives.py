@@ -181,7 +181,7 @@ def _tampered(members: Members) -> bytes:
 BAD_FILES: dict[str, tuple[Callable[[Members], bytes], str]] = {
     "no zip file": (lambda members: b"PK\x03\x04" + b"\0" * 100, "A damaged zip archive"),
     "nothing": (lambda members: b"", "A damaged zip archive"),
-    "another format": (lambda members: packed(members, format="retrace-workspace/9"), "retrace-workspace/1"),
+    "another format": (lambda members: packed(members, format="retrace-workspace/9"), "retrace-workspace/2"),
     "a member with a path": (_with("../../etc/passwd"), "There is no such member"),
     "weights in a format that runs code": (
         _with(f"weights/{uuid4()}/model/pytorch_model.bin"),

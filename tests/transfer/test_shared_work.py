@@ -111,12 +111,12 @@ def test_a_batch_ends_at_its_size(members: Members, monkeypatch: pytest.MonkeyPa
 
 def test_experiments_under_way_are_few_and_small(members: Members, monkeypatch: pytest.MonkeyPatch):
     first = table(members, "arena.experiment")[0]
-    under_way = {**first, "state": "labelling", "stopped_at": None, "verdict": {}, "split": None, "queue": None}
+    under_way = {**first, "state": "labeling", "stopped_at": None, "verdict": {}, "split": None, "queue": None}
     more = [{**under_way, "id": _id(number)} for number in range(3)]
     archive = packed(_with_more(members, "arena.experiment", more))
     owner = factories.member(Role.OWNER)
     assert imported(archive, owner).state == "done"
-    assert Experiment.objects.filter(workspace=owner.workspace, state="labelling").count() == 3
+    assert Experiment.objects.filter(workspace=owner.workspace, state="labeling").count() == 3
     monkeypatch.setattr(consistency, "MAX_ACTIVE", 2)
     assert "3 experiments that are being judged" in refused(archive)
     monkeypatch.undo()

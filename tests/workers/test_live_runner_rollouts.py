@@ -67,7 +67,7 @@ def test_runners_play_rollouts_and_an_experiment_though_one_breaks(live_stack: L
         finally:
             over.set()
             serving.join()
-    assert (now.state, now.error) == ("labelling", "")
+    assert (now.state, now.error) == ("labeling", "")
     assert max(played.values()) == 1
     of_old = Trajectory.objects.filter(rollout_batch=now.rollouts_a)
     assert sorted(of_old.values_list("task__key", "success")) == [("t0", False), ("t1", False), ("t2", False)]

@@ -36,7 +36,7 @@ def turn_advantages(rewards: Sequence[Sequence[float] | None], *, samples: int, 
     advantages: list[list[float]] = []
     for start in range(0, len(rewards), samples):
         group = rewards[start : start + samples]
-        played = iter(centred([rewards_to_go(rollout) for rollout in group if rollout is not None]))
+        played = iter(centered([rewards_to_go(rollout) for rollout in group if rollout is not None]))
         advantages += [[] if rollout is None else next(played) for rollout in group]
     if scale == "none":
         return advantages
@@ -56,7 +56,7 @@ def rewards_to_go(rewards: Sequence[float]) -> list[float]:
     return returns[:0:-1]
 
 
-def centred(group: Sequence[list[float]]) -> list[list[float]]:
+def centered(group: Sequence[list[float]]) -> list[list[float]]:
     """Values minus the group's mean at the same turn."""
     longest = max(map(len, group), default=0)
     means = [sum(returns[turn] for returns in group if turn < len(returns)) / len(group) for turn in range(longest)]

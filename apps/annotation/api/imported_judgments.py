@@ -115,12 +115,12 @@ class NewImportedJudgmentsSerializer(RequestSerializer):
 
 
 class ImportJudgmentsView(MemberView):
-    """GET, POST /api/v1/imports/<id>/judgements"""
+    """GET, POST /api/v1/imports/<id>/judgments"""
 
     needs = Role.RESEARCHER
 
     @extend_schema(
-        operation_id="import_judgements_read",
+        operation_id="import_judgments_read",
         summary="List the columns of an import that may hold judgments of trajectories, pairs, or steps",
         responses={200: ExtraColumnsSerializer, 409: OpenApiResponse(description="The import is not finished.")},
     )
@@ -130,7 +130,7 @@ class ImportJudgmentsView(MemberView):
         return Response(ExtraColumnsSerializer({**vars(summary), **shown}).data)
 
     @extend_schema(
-        operation_id="import_judgements_create",
+        operation_id="import_judgments_create",
         summary="Create judgments from the columns of an import, given the meanings of their values",
         description="A worker fills a closed queue; judgments count like those made here, by annotators shown as imported.",
         request=NewImportedJudgmentsSerializer,

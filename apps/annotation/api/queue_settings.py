@@ -34,13 +34,13 @@ class QueueSettingsSerializer(serializers.ModelSerializer[Queue]):
     """The settings that may change while people work."""
 
     lease_minutes = serializers.SerializerMethodField()
-    labellers = serializers.SerializerMethodField()
+    labelers = serializers.SerializerMethodField()
     questions = serializers.SerializerMethodField()
 
     class Meta:
         model = Queue
         fields = [
-            *("id", "name", "overlap", "labellers", "gold_percent", "gold_count", "training_count", "ends_at"),
+            *("id", "name", "overlap", "labelers", "gold_percent", "gold_count", "training_count", "ends_at"),
             *("ends_after", "lease_minutes", "skipped_come_back", "shows_machines", "blind_review", "layout"),
             "questions",
         ]
@@ -50,9 +50,9 @@ class QueueSettingsSerializer(serializers.ModelSerializer[Queue]):
         """How long an item stays assigned to somebody who doesn't answer."""
         return max(1, queue.lease_seconds // 60)
 
-    def get_labellers(self, queue: Queue) -> list[str] | None:
+    def get_labelers(self, queue: Queue) -> list[str] | None:
         """Email addresses of those who may label; null: everybody."""
-        return sorted(user.email for user in queue.labellers.all()) if queue.is_restricted else None
+        return sorted(user.email for user in queue.labelers.all()) if queue.is_restricted else None
 
     def get_questions(self, queue: Queue) -> list[dict[str, Any]]:
         """The questions asked beyond the main one."""
@@ -69,7 +69,7 @@ class ChangeQueueSerializer(RequestSerializer):
         required=False,
         help_text="Different annotators for each item. It can only grow.",
     )
-    labellers = serializers.ListField(
+    labelers = serializers.ListField(
         child=serializers.EmailField(),
         max_length=MAX_LABELERS,
         required=False,
@@ -140,10 +140,10 @@ def _as_sent_by_the_page(queue: Queue, changes: dict[str, Any]) -> dict[str, Any
         problem = f"“{legible(unknown[0], 60)}” isn't a setting of this desk; known: {', '.join(setting_names)}."
         raise ValidationError({"layout": [problem]})
     form_data = {**SettingsForm(queue=queue).initial, "questions": None}
-    if "labellers" in changes:
-        labeler_emails = changes.pop("labellers")
+    if "labelers" in changes:
+        labeler_emails = changes.pop("labelers")
         form_data |= (
-            {"who": "all"} if labeler_emails is None else {"who": "named", "labellers": _members(queue, labeler_emails)}
+            {"who": "all"} if labeler_emails is None else {"who": "named", "labelers": _members(queue, labeler_emails)}
         )
     return {**form_data, **changes, **{f"layout-{name}": value for name, value in layout.items()}}
 
@@ -153,5 +153,5 @@ def _members(queue: Queue, addresses: list[str]) -> list[int]:
     user_ids = {email.lower(): pk for email, pk in people.values_list("email", "pk")}
     emails = list(dict.fromkeys(address.lower() for address in addresses))
     if missing := [address for address in emails if address not in user_ids]:
-        raise ValidationError({"labellers": [f"Nobody in this workspace has the address {missing[0]}."]})
+        raise ValidationError({"labelers": [f"Nobody in this workspace has the address {missing[0]}."]})
     return [user_ids[address] for address in emails]

@@ -33,14 +33,14 @@ class DisputedSerializer(serializers.ModelSerializer[Item]):
     """An item with contradicting judgments and no decision. `a`: its trajectory, or the first of the pair."""
 
     task = serializers.CharField(source="task.key")
-    judgements = serializers.SerializerMethodField()
+    judgments = serializers.SerializerMethodField()
 
     class Meta:
         model = Item
-        fields = ["id", "position", "task", "a", "b", "judgements"]
+        fields = ["id", "position", "task", "a", "b", "judgments"]
         read_only_fields = fields
 
-    def get_judgements(self, item: Item) -> list[UUID]:
+    def get_judgments(self, item: Item) -> list[UUID]:
         """Ids of the valid judgments, oldest first."""
         judgments: dict[int, list[UUID]] = self.context["judgments"]
         return judgments.get(item.pk, [])

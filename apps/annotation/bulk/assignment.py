@@ -90,7 +90,7 @@ def _check_people(queue: Queue, people: Sequence[User]) -> None:
 def _labelers_of(queue: Queue) -> set[int]:
     """The ids of the users to whom items of this queue can be assigned."""
     members = set(Membership.objects.filter(workspace=queue.workspace_id).values_list("user", flat=True))
-    return members & set(queue.labellers.values_list("pk", flat=True)) if queue.is_restricted else members
+    return members & set(queue.labelers.values_list("pk", flat=True)) if queue.is_restricted else members
 
 
 def _locked(queue: Queue, items: Collection[int]) -> list[int]:

@@ -76,7 +76,7 @@ def may_label(queue: Queue, annotator: Annotator) -> bool:
     """Whether this annotator may judge items of this queue. Models and rules may, since a researcher added them."""
     if not queue.is_restricted or annotator.kind != Annotator.Kind.PERSON:
         return True
-    return queue.labellers.filter(pk=annotator.user_id).exists()
+    return queue.labelers.filter(pk=annotator.user_id).exists()
 
 
 @transaction.atomic

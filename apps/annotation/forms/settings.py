@@ -38,7 +38,7 @@ class SettingsForm(forms.Form):
         choices=[("all", "Everybody in the workspace"), ("named", "Only these")],
         widget=forms.RadioSelect,
     )
-    labellers: forms.ModelMultipleChoiceField[User] = forms.ModelMultipleChoiceField(
+    labelers: forms.ModelMultipleChoiceField[User] = forms.ModelMultipleChoiceField(
         label="Named people", queryset=User.objects.none(), required=False, widget=forms.CheckboxSelectMultiple
     )
     gold_percent = forms.IntegerField(
@@ -84,13 +84,13 @@ class SettingsForm(forms.Form):
     questions_seen = forms.CharField(required=False, max_length=16, widget=forms.HiddenInput)
 
     def __init__(self, data: Any = None, *, queue: Queue) -> None:
-        labeler_ids = [user.pk for user in queue.labellers.all()]
+        labeler_ids = [user.pk for user in queue.labelers.all()]
         asks = kind_of(queue).asked(queue)
         initial = {
             "name": queue.name,
             "overlap": queue.overlap,
             "who": "named" if queue.is_restricted else "all",
-            "labellers": labeler_ids,
+            "labelers": labeler_ids,
             "gold_percent": queue.gold_percent,
             "blind_review": queue.blind_review,
             "shows_machines": queue.shows_machines,
@@ -112,7 +112,7 @@ class SettingsForm(forms.Form):
         if not kind_of(queue).takes_models:
             del self.fields["shows_machines"]
         members = User.objects.filter(memberships__workspace=queue.workspace_id).order_by("name", "email")
-        cast("forms.ModelMultipleChoiceField[User]", self.fields["labellers"]).queryset = members
+        cast("forms.ModelMultipleChoiceField[User]", self.fields["labelers"]).queryset = members
 
     def clean_questions(self) -> tuple[Question, ...] | None:
         questions = self.cleaned_data["questions"]
@@ -136,8 +136,8 @@ class SettingsForm(forms.Form):
             self.add_error(*missing)
         if not self.layout.is_valid():
             self.add_error(None, "The desk layout has an unknown setting. Reload the page.")
-        if data.get("who") == "named" and not data.get("labellers"):
-            self.add_error("labellers", "Choose at least one person, or let everybody label.")
+        if data.get("who") == "named" and not data.get("labelers"):
+            self.add_error("labelers", "Choose at least one person, or let everybody label.")
         return data
 
     def settings(self) -> Settings:
@@ -155,7 +155,7 @@ class SettingsForm(forms.Form):
             questions=data["questions"],
             questions_seen=data["questions_seen"],
             layout={**self.queue.layout, **self.layout.settings()},
-            labellers=[user.pk for user in data["labellers"]] if data["who"] == "named" else None,
+            labelers=[user.pk for user in data["labelers"]] if data["who"] == "named" else None,
         )
 
 

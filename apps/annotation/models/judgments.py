@@ -115,7 +115,7 @@ class Preference(Judgment):
             UniqueConstraint(
                 fields=["item", "annotator"],
                 condition=Q(retracted_at=None),
-                name="one_judgement_per_annotator",
+                name="one_judgment_per_annotator",
             ),
             CheckConstraint(condition=Q(strength__range=(-3, 3)), name="strength_is_minus3_to_3"),
             CheckConstraint(condition=Q(both_bad=False) | Q(strength=0), name="both_bad_has_no_side"),

@@ -74,7 +74,7 @@ class QueueQuerySet(WorkspaceQuerySet["Queue"]):
         queues = super().visible_to(member, at_least=at_least)
         if member.is_reviewer:
             return queues
-        labeled_queues = Queue.labellers.through.objects.filter(user=member.user_id).values("queue")
+        labeled_queues = Queue.labelers.through.objects.filter(user=member.user_id).values("queue")
         return queues.filter(Q(is_restricted=False) | Q(pk__in=labeled_queues))
 
     def open(self) -> Self:
@@ -121,8 +121,8 @@ class Queue(WorkspaceModel):
     asks = models.JSONField(
         default=dict, help_text="The questions that a judgment answers, in the format of the queue's kind."
     )
-    is_restricted = models.BooleanField(default=False, help_text="Only `labellers` are given items of this queue.")
-    labellers = models.ManyToManyField(User, related_name="+", blank=True)
+    is_restricted = models.BooleanField(default=False, help_text="Only `labelers` are given items of this queue.")
+    labelers = models.ManyToManyField(User, related_name="+", blank=True)
     gold_percent = models.PositiveSmallIntegerField(
         default=0, help_text="Percentage of gold items among those given to a person."
     )

@@ -291,6 +291,6 @@ def to_json(estimate: Estimate) -> dict[str, Any]:
     return {
         **rounded,
         "items": estimate.items,
-        "judgements": estimate.judgments,
+        "judgments": estimate.judgments,
         "undefined_because": estimate.undefined_because,
     }

@@ -32,7 +32,7 @@ def measure(gathered: Gathered) -> dict[str, Any]:
     main = gathered.measures[0] if gathered.measures else None
     typical = _median(_seconds([*work, *gathered.golds]))
     return {
-        "judgements": len(work),
+        "judgments": len(work),
         "items": len({judgment.item for judgment in work}),
         "median_seconds": typical,
         "measures": [row for question_measure in gathered.measures for row in _agreements(question_measure, machines)],

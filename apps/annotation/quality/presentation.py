@@ -49,7 +49,7 @@ def measure_rows(figures: Figures) -> list[MeasureRow]:
                 measure["name"],
                 measure.get("among") == "all",
                 cells,
-                measure["raw"]["judgements"],
+                measure["raw"]["judgments"],
                 measure["raw"]["items"],
             )
         )

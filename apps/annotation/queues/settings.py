@@ -53,7 +53,7 @@ class Settings:
     """The version of the questions that was edited; see `question_changes.version_of`."""
     layout: Mapping[str, str] | None = None
     """The default desk layout; None keeps the current one."""
-    labellers: Collection[int] | None
+    labelers: Collection[int] | None
     """Ids of the users who may label; None for everybody in the workspace."""
 
 
@@ -71,11 +71,11 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
         "shows_machines": settings.shows_machines,
         "ends_at": settings.ends_at,
         "ends_after": settings.ends_after,
-        "is_restricted": settings.labellers is not None,
+        "is_restricted": settings.labelers is not None,
         "asks": with_questions(locked, settings.questions, settings.questions_seen),
         "layout": locked.layout if settings.layout is None else trimmed(locked.kind, settings.layout),
     }
-    labeler_ids = set(settings.labellers or ())
+    labeler_ids = set(settings.labelers or ())
     if Membership.objects.filter(workspace=locked.workspace_id, user__in=labeler_ids).count() != len(labeler_ids):
         raise NotAMember
     before = {name: getattr(locked, name) for name in columns}
@@ -84,9 +84,9 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
     for name, value in columns.items():
         setattr(locked, name, value)
     locked.save(update_fields=list(columns))
-    locked.labellers.set(labeler_ids)
+    locked.labelers.set(labeler_ids)
     changed = {name: [_plain(before[name]), _plain(value)] for name, value in columns.items() if before[name] != value}
-    record(locked, by, "changed settings of", **changed, labellers=len(labeler_ids))
+    record(locked, by, "changed settings of", **changed, labelers=len(labeler_ids))
     return locked
 
 

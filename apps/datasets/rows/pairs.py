@@ -81,7 +81,7 @@ class PairRows:
             "rejected_policy": rejected_policy,
             **self.rule.metadata(verdict, sides),
             "annotators": [self.materials.labels[vote.annotator] for vote in verdict.votes],
-            "judgements": judgments,
+            "judgments": judgments,
             "items": [str(item) for item in pair.items],
         }
         text = self.materials.tools_text(*(tools if verdict.first_won else reversed(tools)))

@@ -90,7 +90,7 @@ class TrajectoryRows:
             "weight": verdict.weight,
             **verdict.metadata,
             "annotators": [self.materials.labels[vote.annotator] for vote in verdict.votes],
-            "judgements": judgments,
+            "judgments": judgments,
             "items": [str(item) for item in judged.items],
         }
         return {name: values[name] for name, _ in self.materials.row_type.layout.metadata}

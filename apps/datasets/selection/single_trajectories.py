@@ -147,13 +147,13 @@ def decide_trajectory(votes: Sequence[TrajectoryVote], recipe: Recipe, *, steps:
         return TrajectoryDecision([], [Drop.OVERRULED])
     rule = ROW_TYPES[recipe.row_type].trajectories
     assert rule is not None, f"no {recipe.row_type} row is made of a single trajectory"
-    groups = [[vote] for vote in votes] if recipe.judgements == "each" else [list(votes)]
+    groups = [[vote] for vote in votes] if recipe.judgments == "each" else [list(votes)]
     verdicts: list[TrajectoryVerdict] = []
     dropped: list[Drop] = []
     for group in groups:
         decision = rule.decide(group, recipe.minimum_margin, steps)
         verdicts += decision.verdicts
         dropped += decision.dropped
-    if recipe.judgements == "each" and verdicts and rule.divides_weight:
+    if recipe.judgments == "each" and verdicts and rule.divides_weight:
         verdicts = [verdict._replace(weight=1 / len(verdicts)) for verdict in verdicts]
     return TrajectoryDecision(verdicts, dropped)

@@ -131,7 +131,7 @@ def latest(votes: Sequence[Vote]) -> list[Vote]:
 def decide(votes: Sequence[Vote], recipe: Recipe, belief: Belief | None = None) -> Decision:
     """Apply the recipe to the counted votes on one pair. `belief`: the aggregation model's estimate; None to use the vote shares."""
     believed = belief or shares(votes)
-    if recipe.judgements == "each":
+    if recipe.judgments == "each":
         return _each(votes, recipe, believed)
     return _majority(votes, recipe, believed) if belief is None else _decide_by_belief(votes, recipe, believed)
 

@@ -122,7 +122,7 @@ def _of_math_shepherd(row: dict[str, Json]) -> TrajectoryRecord:
 
 
 FORMAT = Format(
-    name="labelled-steps",
+    name="labeled-steps",
     title="Solutions with labeled steps",
     shape=SHAPE,
     keys=("question.problem label.steps", "input label", *(f"{name} steps" for name in PROMPTS)),

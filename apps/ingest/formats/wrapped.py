@@ -137,5 +137,5 @@ FORMAT = Format(
     accepts=_accepts,
     read=_read,
     general=True,
-    yields_to=("judged-pairs", "labelled-steps", "openai-chat", "prompt-response", "step-lines"),
+    yields_to=("judged-pairs", "labeled-steps", "openai-chat", "prompt-response", "step-lines"),
 )

@@ -47,14 +47,14 @@ def api(ada: Membership) -> Api:
 
 def test_only_what_is_sent_is_changed(api: Api, queue: Queue, ada: Membership) -> None:
     before = api.get(f"queues/{queue.pk}/settings")
-    answer = api.post(f"queues/{queue.pk}/settings", name="Orders", labellers=[ada.user.email.upper()], ends_after=7)
+    answer = api.post(f"queues/{queue.pk}/settings", name="Orders", labelers=[ada.user.email.upper()], ends_after=7)
     assert answer.status_code == 200
-    expected = {**before, "name": "Orders", "labellers": [ada.user.email], "ends_after": 7}
+    expected = {**before, "name": "Orders", "labelers": [ada.user.email], "ends_after": 7}
     assert answer.json() == api.get(f"queues/{queue.pk}/settings") == expected
     entry = AuditEntry.objects.get(action="changed settings of")
     assert (entry.actor, entry.detail["name"][1]) == (ada.user, "Orders")
-    opened = api.post(f"queues/{queue.pk}/settings", labellers=None, ends_after=None)
-    assert (opened.json()["labellers"], opened.json()["ends_after"]) == (None, None)
+    opened = api.post(f"queues/{queue.pk}/settings", labelers=None, ends_after=None)
+    assert (opened.json()["labelers"], opened.json()["ends_after"]) == (None, None)
 
 
 def test_a_layout_and_questions_can_be_given(api: Api, ada: Membership) -> None:
@@ -75,8 +75,8 @@ def test_a_layout_and_questions_can_be_given(api: Api, ada: Membership) -> None:
     ("fields", "field"),
     [
         ({"overlap": 1}, "overlap"),
-        ({"labellers": []}, "labellers"),
-        ({"labellers": ["nobody@example.org"]}, "labellers"),
+        ({"labelers": []}, "labelers"),
+        ({"labelers": ["nobody@example.org"]}, "labelers"),
         ({"layout": {"colour": "red"}}, "layout"),
         ({"title": "x"}, "title"),
     ],

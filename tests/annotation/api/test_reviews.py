@@ -65,7 +65,7 @@ def test_disputed_items_come_in_the_queues_order_until_they_are_decided(reviewer
         "task": first.task.key,
         "a": str(first.a_id),
         "b": str(first.b_id),
-        "judgements": [
+        "judgments": [
             str(pk) for pk in Preference.objects.filter(item=first).order_by("pk").values_list("pk", flat=True)
         ],
     }
@@ -95,9 +95,9 @@ def test_of_a_single_run_a_judgment_is_upheld(reviewer, workspace):
     (row,) = reviewer.get(at(queue, "disputed"))["results"]
     assert row["b"] is None
     made = reviewer.post(
-        at(queue, "adjudications"), item=row["id"], upheld=row["judgements"][1], reason="It deleted it."
+        at(queue, "adjudications"), item=row["id"], upheld=row["judgments"][1], reason="It deleted it."
     )
-    assert made.json()["upheld"] == row["judgements"][1]
+    assert made.json()["upheld"] == row["judgments"][1]
     gone = reviewer.post(at(queue, "adjudications"), item=row["id"], upheld=str(queue.pk), reason="Because")
     assert gone.status_code == 409
     assert "judgment of this item was withdrawn" in gone.json()["detail"]

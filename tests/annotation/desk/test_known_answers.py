@@ -324,7 +324,7 @@ def settings(queue: Queue, **changes: object) -> Settings:
         "shows_machines": False,
         "ends_at": None,
         "ends_after": None,
-        "labellers": None,
+        "labelers": None,
     }
     return Settings(**{**settings, **changes})
 
@@ -332,7 +332,7 @@ def settings(queue: Queue, **changes: object) -> Settings:
 def test_a_queue_for_named_people_is_hidden_from_others_and_gives_them_nothing(workspace, client):
     queue = builders.queue(of=workspace, steps=0)
     named, other = (factories.member(Role.ANNOTATOR, of=workspace) for _ in range(2))
-    change_settings(queue=queue, settings=settings(queue, labellers=[named.user_id]), by=named.user)
+    change_settings(queue=queue, settings=settings(queue, labelers=[named.user_id]), by=named.user)
     queue.refresh_from_db()
     assert list(Queue.objects.visible_to(named)) == [queue]
     assert not Queue.objects.visible_to(other).exists()
@@ -347,7 +347,7 @@ def test_nobody_from_elsewhere_can_be_named(workspace):
     queue = builders.queue(of=workspace, steps=0)
     stranger = factories.member()
     with pytest.raises(NotAMember):
-        change_settings(queue=queue, settings=settings(queue, labellers=[stranger.user_id]), by=stranger.user)
+        change_settings(queue=queue, settings=settings(queue, labelers=[stranger.user_id]), by=stranger.user)
 
 
 def test_a_queue_ends_on_its_date(workspace):

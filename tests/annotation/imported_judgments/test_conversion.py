@@ -153,7 +153,7 @@ def test_they_go_into_a_version_like_any_others():
 def test_the_card_of_a_version_says_where_they_were_judged():
     member = factories.member(Role.RESEARCHER)
     queue = filled(imported(compared(1, 1, 1, 2), workspace=member.workspace), three())
-    dataset = freezing.create_dataset(name="theirs", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="theirs", description="", license="", by=member)
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
     freezing.freeze(version.pk)
     version.refresh_from_db()
@@ -423,7 +423,7 @@ def test_an_engineer_says_what_values_mean(client):
     member = factories.member(Role.RESEARCHER)
     headers = bearer(member)
     batch = imported(compared(1, 1, 2, 0), workspace=member.workspace)
-    url = f"/api/v1/imports/{batch.pk}/judgements"
+    url = f"/api/v1/imports/{batch.pk}/judgments"
     response = client.get(url, **headers).json()
     assert response["sides"] == ["1", "2"]
     names = ["annotator1", "annotator2", "annotator3"]
@@ -448,7 +448,7 @@ def test_a_meaning_that_is_none_is_refused_by_name(client):
     batch = imported(compared(1, 1, 2, 0), workspace=member.workspace)
     column = {"name": "annotator1", "values": [{"value": 1, "means": "better"}]}
     body = {"name": "Theirs", "kind": "pairwise", "columns": [column]}
-    url = f"/api/v1/imports/{batch.pk}/judgements"
+    url = f"/api/v1/imports/{batch.pk}/judgments"
     answer = client.post(url, body, content_type="application/json", **bearer(member))
     assert answer.status_code == 400
     assert "“better” isn't a possible meaning" in answer.content.decode()

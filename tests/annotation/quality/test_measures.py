@@ -114,7 +114,7 @@ def test_everything_is_json_and_says_why_it_is_undefined():
         json.loads(json.dumps(figures))["measures"][0]["nominal"]["undefined_because"]
         == "no item has two judgments yet"
     )
-    assert measure(Gathered([], []))["judgements"] == 0
+    assert measure(Gathered([], []))["judgments"] == 0
 
 
 @pytest.mark.django_db
@@ -183,8 +183,8 @@ def test_agreement_is_of_people_and_once_more_with_machines():
     machine = [UnitValue(CAI, n, n, -2 if n % 2 else 2) for n in range(12)]  # always the other run
     gathered = Gathered([replace(alike, answers=[*alike.answers, *machine])], [], machines=frozenset({CAI}))
     of_people, of_all = measure(gathered)["measures"]
-    assert (of_people["among"], of_people["raw"]["value"], of_people["raw"]["judgements"]) == ("people", 1.0, 24)
-    assert (of_all["among"], of_all["raw"]["value"], of_all["raw"]["judgements"]) == ("all", 0.3333, 36)
+    assert (of_people["among"], of_people["raw"]["value"], of_people["raw"]["judgments"]) == ("people", 1.0, 24)
+    assert (of_all["among"], of_all["raw"]["value"], of_all["raw"]["judgments"]) == ("all", 0.3333, 36)
     assert of_people["nominal"]["value"] == 1.0
 
 

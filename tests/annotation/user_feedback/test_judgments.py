@@ -192,7 +192,7 @@ def test_annotators_see_nothing_of_these_queues(session: Session, owner: Members
 
 def rows_of(owner: Membership, queue: str, row_type: str) -> list[dict[str, Any]]:
     chosen = str(Queue.objects.get(name=queue).pk)
-    dataset = freezing.create_dataset(name=row_type, description="", licence="", by=owner)
+    dataset = freezing.create_dataset(name=row_type, description="", license="", by=owner)
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(chosen,), row_type=row_type), by=owner)
     freezing.freeze(version.pk)
     version.refresh_from_db()

@@ -70,7 +70,7 @@ def test_the_page_shows_agreement_people_and_pairs_of_people(researcher, workspa
 
 def test_a_small_queue_is_measured_at_once_and_a_large_one_by_a_worker(workspace, monkeypatch, sent):
     queue = judged_queue(workspace, [2, -1])
-    assert reports.report_of(queue).figures["judgements"] == 4
+    assert reports.report_of(queue).figures["judgments"] == 4
     monkeypatch.setattr(reports, "MEASURED_AT_ONCE", 3)
     assert reports.report_of(queue) == reports.Report({}, None, is_current=False)
     reports.report_of(queue)
@@ -78,7 +78,7 @@ def test_a_small_queue_is_measured_at_once_and_a_large_one_by_a_worker(workspace
     reports.measure_quality(queue.pk)
     report = reports.report_of(queue)
     assert report.is_current
-    assert report.figures["judgements"] == 4
+    assert report.figures["judgments"] == 4
 
 
 def test_a_report_is_out_of_date_once_somebody_judges_or_takes_back(workspace, monkeypatch, sent):
@@ -89,11 +89,11 @@ def test_a_report_is_out_of_date_once_somebody_judges_or_takes_back(workspace, m
     assert not reports.report_of(queue).is_current
     assert sent == []  # measured a moment ago: not measured again
     QualityReport.objects.update(measured_at=QualityReport.objects.get().measured_at - timedelta(minutes=1))
-    assert reports.report_of(queue).figures["judgements"] == 4  # the previous report
+    assert reports.report_of(queue).figures["judgments"] == 4  # the previous report
     assert sent == [("quality.measure", str(queue.pk))]
     cache.clear()
     reports.measure_quality(queue.pk)
-    assert reports.report_of(queue).figures["judgements"] == 3
+    assert reports.report_of(queue).figures["judgments"] == 3
 
 
 @pytest.mark.django_db(transaction=True)

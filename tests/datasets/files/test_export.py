@@ -26,7 +26,7 @@ def version(live_stack: LiveStack, member: Membership) -> Version:
     queue = factories.queue(of=member.workspace)
     for strength in (1, 2, 3, -1):
         factories.preference(strength, on=factories.item(of=queue))
-    dataset = freezing.create_dataset(name="shop", description="", licence="", by=member)
+    dataset = freezing.create_dataset(name="shop", description="", license="", by=member)
     recipe = Recipe(queues=(str(queue.pk),), train=100, validation=0, test=0)
     made = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
     for _ in range(600):

@@ -22,4 +22,4 @@ def test_the_columns_of_a_row_type_have_names_of_their_own(row_type: RowType) ->
     names = row_type.layout.schema.names
     assert len(set(names)) == len(names)
     assert "margin" not in names  # TRL would use it as the margin of its loss
-    assert {"id", "task", "weight", "annotators", "judgements", "items"} <= set(names)
+    assert {"id", "task", "weight", "annotators", "judgments", "items"} <= set(names)

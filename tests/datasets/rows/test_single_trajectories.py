@@ -18,7 +18,7 @@ from apps.annotation.models import Annotator, Queue
 from apps.annotation.review.adjudication import adjudicate
 from apps.datasets import freezing
 from apps.datasets.card import markdown
-from apps.datasets.models import Version, VersionJudgement
+from apps.datasets.models import Version, VersionJudgment
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.training.queries import lineage_of
 from tests import factories
@@ -51,7 +51,7 @@ def inspected(member: Membership) -> Queue:
 
 
 def freeze(by: Membership, *queues: Queue, **rules: Any) -> Version:
-    dataset = freezing.create_dataset(name=str(rules), description="", licence="", by=by)
+    dataset = freezing.create_dataset(name=str(rules), description="", license="", by=by)
     shares = {"train": 100, "validation": 0, "test": 0}
     recipe = Recipe.from_json({"queues": [str(queue.pk) for queue in queues], **shares, **rules})
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=by)
@@ -150,16 +150,16 @@ def test_a_reviewers_decision_on_a_run_holds(member: Membership) -> None:
     ]
     adjudicate(item=queue.items.get(), by=member.user, upheld=ratings[2].pk, reason="It deleted the file.")
     [row] = rows_of(freeze(member, queue, row_type="unpaired"))
-    assert (row["label"], row["weight"], row["judgements"]) == (False, 1.0, [str(ratings[2].pk)])
+    assert (row["label"], row["weight"], row["judgments"]) == (False, 1.0, [str(ratings[2].pk)])
     [row] = rows_of(freeze(member, queue, row_type="unpaired", adjudicated="ignore"))
-    assert (row["label"], len(row["judgements"])) == (True, 3)
+    assert (row["label"], len(row["judgments"])) == (True, 3)
 
 
 def test_sources_are_recorded_and_frozen_and_a_run_knows_its_annotators(member: Membership, inspected: Queue) -> None:
     version = freeze(member, inspected, row_type="steps")
-    assert VersionJudgement.objects.filter(version=version, inspection__isnull=False).count() == 2
+    assert VersionJudgment.objects.filter(version=version, inspection__isnull=False).count() == 2
     with pytest.raises(IntegrityError, match="frozen"), transaction.atomic():
-        VersionJudgement.objects.filter(version=version).update(row=7)
+        VersionJudgment.objects.filter(version=version).update(row=7)
     lineage = lineage_of(factories.run(of=member.workspace, version=version))
     assert lineage is not None
     assert [(kind, judgments) for kind, _, judgments in lineage.annotators] == [(Annotator.Kind.RULE, 2)]

@@ -37,7 +37,7 @@ def test_step_labels_are_means_and_the_first_error_needs_more_than_half():
 
 def test_each_judgment_can_be_a_row_of_its_own_and_they_share_the_weight():
     votes = [vote(1, first_error=-1), vote(2, -1, first_error=0, labels={0: -1})]
-    verdicts = decide_trajectory(votes, recipe("steps", judgements="each"), steps=1).verdicts
+    verdicts = decide_trajectory(votes, recipe("steps", judgments="each"), steps=1).verdicts
     assert [(verdict.weight, verdict.metadata["first_error"]) for verdict in verdicts] == [(0.5, -1), (0.5, 0)]
 
 

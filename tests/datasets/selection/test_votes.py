@@ -65,7 +65,7 @@ def test_only_ties() -> None:
 
 
 def test_each_judgment_its_own_row() -> None:
-    assert outcome(votes(3, -1, 0), judgements="each") == [(True, 3.0, 0.5), (False, 1.0, 0.5)]
+    assert outcome(votes(3, -1, 0), judgments="each") == [(True, 3.0, 0.5), (False, 1.0, 0.5)]
 
 
 def test_an_annotators_later_vote_on_the_pair_holds() -> None:
@@ -104,7 +104,7 @@ def test_where_neither_is_likeliest_it_is_a_tie() -> None:
 
 
 def test_each_judgment_carries_what_all_say_of_it() -> None:
-    rows = labels(votes(3, 2, -1), Belief(0.8, 0.0, 0.2), judgements="each")
+    rows = labels(votes(3, 2, -1), Belief(0.8, 0.0, 0.2), judgments="each")
     assert rows == [(True, 0.333, 0.8, 0.333), (True, 0.333, 0.8, 0.333), (False, 0.333, 0.2, 0.333)]
 
 

@@ -138,6 +138,6 @@ def test_a_table_of_labeled_steps_comes_in() -> None:
     steps = [{"completions": [{"text": "It is 2.", "rating": 1}], "chosen_completion": 0, "human_completion": None}]
     label = {"steps": steps, "finish_reason": "solution"}
     batch = imported(table(["labeler", "question", "label"], ["a", json.dumps(question), repr(label)]), name="a.csv")
-    assert (batch.state, batch.format, *counts(batch)) == (JobState.DONE, "labelled-steps", 1, 1, 0, 0)
+    assert (batch.state, batch.format, *counts(batch)) == (JobState.DONE, "labeled-steps", 1, 1, 0, 0)
     assert Trajectory.objects.get().task.instruction == "1 + 1?"
     assert Step.objects.get().message["content"] == "It is 2."

@@ -11,7 +11,7 @@ def described(record):
 
 
 def test_an_index_of_the_first_wrong_step_stays_with_the_run():
-    record = read("labelled-steps", EXAMPLES["labelled-steps"])
+    record = read("labeled-steps", EXAMPLES["labeled-steps"])
     assert described(record) == [("1 + 1 is 2.", {}), ("2 + 1 is 4.", {})]
     assert record.steps[0].context == [{"role": "user", "content": "What is 1 + 1 + 1?"}]
     assert (record.policy, record.success, record.info) == ("m", False, {"label": 1})
@@ -19,7 +19,7 @@ def test_an_index_of_the_first_wrong_step_stays_with_the_run():
 
 def test_lists_as_long_as_the_steps_say_something_of_each():
     row = {"question": "q", "steps": ["a", "b"], "labels": [True, False], "ratings": [2, 1], "tags": ["x", "y"]}
-    record = read("labelled-steps", row)
+    record = read("labeled-steps", row)
     assert described(record) == [("a", {"label": True, "rating": 2}), ("b", {"label": False, "rating": 1})]
     assert (record.tags, record.info) == (["x", "y"], {})
 
@@ -46,7 +46,7 @@ def test_prm800k_goes_the_way_that_was_chosen_and_keeps_the_others_with_it():
             ],
         },
     }
-    record = read("labelled-steps", row)
+    record = read("labeled-steps", row)
     assert described(record) == [
         ("a", {"rating": 1}),
         ("c", {"rating": 0, "others": [completion("b", -1)]}),
@@ -65,7 +65,7 @@ def test_math_shepherds_labels_stand_where_its_marks_do():
         "label": "Ann has 3 + 4 ducks. Step 1: 3 + 4 = 7 +\nStep 2: The answer is: 8 -",
         "task": "GSM8K",
     }
-    record = read("labelled-steps", row)
+    record = read("labeled-steps", row)
     assert record.task.instruction == "Ann has 3 + 4 ducks."
     assert described(record) == [("Step 1: 3 + 4 = 7", {"label": "+"}), ("Step 2: The answer is: 8", {"label": "-"})]
     assert record.info == {"task": "GSM8K"}
@@ -81,4 +81,4 @@ def test_math_shepherds_labels_stand_where_its_marks_do():
     ],
 )
 def test_what_is_missing_is_said(row, reason):
-    assert reason in refusal("labelled-steps", row)[0]
+    assert reason in refusal("labeled-steps", row)[0]

@@ -16,7 +16,7 @@ class Dataset(Answer):
     id: str
     name: str
     description: str
-    licence: str  # License of the rows.
+    license: str  # License of the rows.
     created_at: datetime
     version_count: int
     latest: int | None  # Number of the newest frozen version.
@@ -71,7 +71,7 @@ class NewDataset(TypedDict, total=False):
 
     name: Required[str]
     description: str
-    licence: str
+    license: str
 
 
 class Recipe(TypedDict, total=False):
@@ -79,7 +79,7 @@ class Recipe(TypedDict, total=False):
 
     queues: Required[Sequence[str]]  # Queues whose judgments are included.
     row_type: Literal["preference", "step_preferences", "steps", "demonstrations", "unpaired"]
-    judgements: Literal["majority", "each"]  # One row per pair, or one per judgment.
+    judgments: Literal["majority", "each"]  # One row per pair, or one per judgment.
     minimum_margin: int  # With majority: the winner's minimum lead in votes.
     aggregation: Literal["votes", "dawid_skene", "glad"]  # Source of the soft label.
     adjudicated: Literal["win", "ignore"]  # A reviewer's decision is the pair's only row, or ignored.

@@ -122,7 +122,7 @@ class Disputed(Answer):
     task: str
     a: str
     b: str | None
-    judgements: list[str]  # Ids of the valid judgments, oldest first.
+    judgments: list[str]  # Ids of the valid judgments, oldest first.
 
 
 class Adjudication(Answer):

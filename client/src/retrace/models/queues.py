@@ -49,7 +49,7 @@ class QueueSettings(Answer):
     id: str
     name: str
     overlap: int
-    labellers: list[str] | None  # E-mail addresses; None: everybody.
+    labelers: list[str] | None  # E-mail addresses; None: everybody.
     gold_percent: int  # Percentage of gold items among those given to a person.
     gold_count: int
     training_count: int
@@ -171,7 +171,7 @@ class ChangeQueue(TypedDict, total=False):
 
     name: str
     overlap: int  # It can only grow.
-    labellers: Sequence[str] | None  # E-mail addresses of the members who may label; None: everybody.
+    labelers: Sequence[str] | None  # E-mail addresses of the members who may label; None: everybody.
     gold_percent: int
     ends_at: datetime | str | None
     ends_after: int | None

@@ -40,9 +40,9 @@ class Imports(Resource[C]):
     @operation
     def survey(self, batch_id: str) -> Flow[Survey]:
         """Which columns of the file contain judgments of its trajectories, and their values."""
-        return self._read("/imports/{}/judgements", batch_id, answer=Survey)
+        return self._read("/imports/{}/judgments", batch_id, answer=Survey)
 
     @operation
     def adopt(self, batch_id: str, **columns: Unpack[Adopt]) -> Flow[Queue]:
         """Create a closed queue from the file's own judgments."""
-        return self._create("/imports/{}/judgements", batch_id, answer=Queue, body=columns)
+        return self._create("/imports/{}/judgments", batch_id, answer=Queue, body=columns)
