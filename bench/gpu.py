@@ -22,6 +22,10 @@ from trainer.job import set_up_libraries
 
 WARM_UP = 3
 """Steps that aren't counted: kernels are selected and memory is allocated in them."""
+PEAKED = 8
+"""Factor of the tied embeddings, so that a few dozen tokens have most of the probability, as in a trained model; initial weights make all equally
+likely, and sampling unlikely tokens takes longer.
+"""
 TEXT = "Name the price of the lamp, the book and the chair. It costs 12 and 7. "
 
 
@@ -85,6 +89,7 @@ def make_policy(shape: Shape, folder: Path) -> Path:
                 bos_token_id=None,
             )
         )
+    model.get_input_embeddings().weight.data.mul_(PEAKED)
     model.to(torch.bfloat16 if on_gpu else torch.float32).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
