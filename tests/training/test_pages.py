@@ -158,6 +158,17 @@ def test_training_on_a_version_begins_with_the_algorithm_for_its_rows(client, re
     assert form["algorithm"].value() == usual
 
 
+def test_versions_are_offered_by_what_their_rows_hold(client, researcher):
+    for row_type in ("steps", "preference", "preference"):
+        factories.dataset_version(of=researcher.workspace, row_type=row_type)
+    page = client.get(reverse("training:new")).content.decode()
+    groups = re.findall(r'<optgroup label="([^"]+)">(.*?)</optgroup>', page, re.DOTALL)
+    assert [(label, options.count("training rows")) for label, options in groups if "training rows" in options] == [
+        ("Preferences", 2),
+        ("Process labels", 1),
+    ]
+
+
 def test_a_refused_launch_comes_back_with_its_reason_at_the_field(client, researcher):
     answer = client.post(
         reverse("training:new"),

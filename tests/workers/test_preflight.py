@@ -270,7 +270,7 @@ def test_whoever_plans_is_told_of_many_pairs_of_two_failures(tmp_path: Path, fai
     told = [note for note in check.notes if "both trajectories failed" in note]
     note = (
         f"In {failed} of 100 rows, both trajectories failed. A policy may learn from them to fail sooner. "
-        "A version can be frozen without them: Pairs of two failures, leave them out."
+        "To freeze a version without them, set “Pairs of two failures” to “Leave them out”."
     )
     assert told == ([note] if is_told else [])
 

@@ -110,7 +110,7 @@ def _failed_pairs_note(version: Version | None) -> str | None:
         return None
     return (
         f"In {failed['count']:,} of {failed['of']:,} rows, both trajectories failed. A policy may learn from them to fail sooner. "
-        f"A version can be frozen without them: {NAMES['failed_pairs']}, {CHOICES['failed_pairs']['leave_out'].lower()}."
+        f"To freeze a version without them, set “{NAMES['failed_pairs']}” to “{CHOICES['failed_pairs']['leave_out']}”."
     )
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, cast
 from uuid import UUID
 
 from django import forms
+from django.forms.models import ModelChoiceIterator
 
 from apps.accounts.models import Membership
 from apps.common.environments import CHOICES, ENVIRONMENTS
 from apps.common.names import NameField
 from apps.datasets.models import Version
+from apps.datasets.rows import ROW_TYPES
 from apps.policies.models import Policy
 from apps.policies.registration import NoSuchPlace, hub_base
 from apps.training.forms.settings import Choices, form_field, form_name, settings_shown, value_of
@@ -35,12 +37,25 @@ PLAYED_BY_RUNNERS = [name for name, config in TRAINING_CONFIGS.items() if issubc
 TERM_AT = re.compile(r"rewards\.terms\[(\d+)\]\.?(.*)")
 
 
+class VersionsByRowType(ModelChoiceIterator):  # type: ignore[type-arg]  # generic in the stubs only
+    """The versions in groups, since each algorithm learns from certain row types."""
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        yield "", self.field.empty_label
+        versions = list(self.queryset)
+        for name, row_type in ROW_TYPES.items():
+            group = [self.choice(version) for version in versions if version.row_type == name]
+            if group:
+                yield row_type.title.partition(":")[0], group
+
+
 class VersionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic in the stubs only
     """A frozen version, labeled with its size."""
 
+    iterator = VersionsByRowType
+
     def label_from_instance(self, obj: Version) -> str:
-        kind = obj.row_type.replace("_", " ")
-        return f"{obj} · {obj.row_counts.get('train', 0):,} training rows ({kind})"
+        return f"{obj} · {obj.row_counts.get('train', 0):,} training rows"
 
 
 class RunForm(forms.Form):
