@@ -80,10 +80,11 @@ def accept(*, invitation: Invitation, user: User) -> Membership:
         raise AlreadyMember(f"You are in {invitation.workspace} already.")
     if not Invitation.objects.open().filter(pk=invitation.pk).update(accepted_at=now()):
         raise InvitationGone("This invitation was already used, was revoked, or has expired. Ask for a new one.")
-    try:
-        membership = Membership.objects.create(workspace=invitation.workspace, user=user, role=invitation.role)
-    except IntegrityError as error:  # they accepted another invitation at the same moment
-        raise AlreadyMember(f"You are in {invitation.workspace} already.") from error
+    membership, is_new = Membership.objects.get_or_create(
+        workspace=invitation.workspace, user=user, defaults={"role": invitation.role}
+    )
+    if not is_new:  # they accepted another invitation at the same moment
+        raise AlreadyMember(f"You are in {invitation.workspace} already.")
     audit.record(
         workspace=invitation.workspace,
         actor=user,

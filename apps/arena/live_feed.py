@@ -1,7 +1,8 @@
 """Live experiments: the sessions of a traffic split feed a blind queue as they end.
 
-Each task gets one pair, from the first attempt of either side. Further attempts would change the score of a task that is already judged, and the
-confidence sequence takes each score once, in the order in which they became known.
+Each task gets one pair, from the first attempt of either side: the one that began first, since the first to end is more often a short one, such as one
+that soon failed. Further attempts would change the score of a task that is already judged, and the confidence sequence takes each score once, in the order
+in which they became known.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import asdict
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from apps.accounts import audit
 from apps.accounts.models import User, Workspace
@@ -109,8 +112,7 @@ def _feed_batch(experiment_id: UUID) -> int:
     remaining_tasks = experiment.plan["tasks"] - paired
     if remaining_tasks <= 0:
         return 0
-    ended = Session.objects.filter(experiment=experiment_id, is_fed=False).exclude(state=Session.State.OPEN)
-    drawn = dict(ended.order_by("id").values_list("pk", "drawn_id")[:BATCH])
+    drawn = dict(_to_feed(experiment_id).order_by("id").values_list("pk", "drawn_id")[:BATCH])
     if not drawn:
         return 0
     tasks = _note_attempts(experiment, drawn)
@@ -118,6 +120,23 @@ def _feed_batch(experiment_id: UUID) -> int:
     matching = _matching(experiment, tasks, remaining_tasks)
     _extend(experiment, matching)
     return len(drawn)
+
+
+def _to_feed(experiment_id: UUID) -> QuerySet[Session]:
+    """The sessions that have ended, except those that wait for an earlier one of the same side and task, which is still open.
+
+    Tasks are compared as their text, since what agents send may not be readable in the database. Those without a key are known by their first message
+    only, so nothing waits for them.
+    """
+    sessions = Session.objects.filter(experiment=experiment_id).annotate(task_text=Cast("task", TextField()))
+    earlier = sessions.filter(
+        state=Session.State.OPEN,
+        drawn=OuterRef("drawn"),
+        task_text=OuterRef("task_text"),
+        task_text__contains='"key":',
+        pk__lt=OuterRef("pk"),
+    )
+    return sessions.filter(~Exists(earlier), is_fed=False).exclude(state=Session.State.OPEN)
 
 
 def _is_closed(queue: Queue | None) -> bool:

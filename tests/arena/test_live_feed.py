@@ -155,6 +155,51 @@ def test_the_first_session_of_each_arm_at_a_task_takes_part(client: Client, spli
     assert Item.objects.get().a == first.paths.get().trajectory
 
 
+@pytest.mark.parametrize("has_steps", [True, False])
+def test_a_session_that_ends_waits_for_an_earlier_one_of_its_task_and_arm(
+    client: Client, split: TrafficSplit, has_steps: bool
+) -> None:
+    start(client, split)
+    experiment = Experiment.objects.get()
+    long = play(split, "lamp", side=0, end=False)
+    if not has_steps:
+        long.calls.all().delete()
+    short = play(split, "lamp", side=0)
+    play(split, "lamp", side=1)
+    both(split, "chair")
+    advance(experiment)
+    assert [item.task.key for item in Item.objects.all()] == ["chair"]
+    sessions.finish_session(session=long)
+    advance(experiment)
+    first = long if has_steps else short
+    assert Item.objects.get(task__key="lamp").a == first.paths.get().trajectory
+
+
+@pytest.mark.parametrize("key", ["a\x00b", "\ud800", '"key":'])
+def test_odd_keys_of_tasks_wait_like_others(client: Client, split: TrafficSplit, key: str) -> None:
+    start(client, split)
+    experiment = Experiment.objects.get()
+    made = play(split, "lamp", side=0, end=False)
+    other = play(split, "lamp", side=0, end=False)
+    Session.objects.filter(pk__in=[made.pk, other.pk]).update(task={"key": key, "instruction": "Buy a lamp."})
+    other.refresh_from_db()
+    sessions.finish_session(session=other)
+    assert live_feed.feed(experiment) == 0
+    made.refresh_from_db()
+    sessions.finish_session(session=made)
+    assert live_feed.feed(experiment) == 2
+
+
+def test_sessions_that_name_no_task_wait_for_no_other(client: Client, split: TrafficSplit) -> None:
+    start(client, split)
+    experiment = Experiment.objects.get()
+    made = [play(split, "lamp", side=0, end=False) for _ in range(2)]
+    Session.objects.update(task={"instruction": 'Of "key": lamp.'})
+    made[1].refresh_from_db()
+    sessions.finish_session(session=made[1])
+    assert live_feed.feed(experiment) == 1
+
+
 def test_what_began_before_or_was_not_drawn_takes_no_part(
     client: Client, split: TrafficSplit, researcher: Membership
 ) -> None:

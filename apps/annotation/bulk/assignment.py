@@ -12,6 +12,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, User
 from apps.annotation.audit import record
 from apps.annotation.models import BulkAct, Item, ItemAssignee, Queue
+from apps.annotation.queues.overlap import FixedByPlan
 from apps.annotation.refusals import Refusal
 
 MAX_ITEMS = 5_000
@@ -50,12 +51,20 @@ class TooFewPeople(Refusal):
         )
 
 
+class PartOfExperiment(FixedByPlan):
+    message = (
+        "The plan of its experiment drew the order of its pairs, and assigned ones come first. The experiment may end after any of them, so its verdict "
+        "would be about those. Assign all of them at once."
+    )
+
+
 @transaction.atomic
 def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User], by: Membership) -> BulkAct:
     """Assign these items to these people only, or to everybody if `people` is empty.
 
-    Raises NoSuchItems, NotTheirs, TooFewPeople, TooManyPlaces.
+    Raises NoSuchItems, NotTheirs, TooFewPeople, TooManyPlaces, PartOfExperiment.
     """
+    queue = _with_lock(queue)
     _check_people(queue, people)
     item_ids = set(items)
     if len(item_ids) * len(people) > MAX_SLOTS:
@@ -63,6 +72,8 @@ def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User]
     locked = _locked(queue, item_ids)
     if not item_ids or len(locked) != len(item_ids) or len(item_ids) > MAX_ITEMS:
         raise NoSuchItems
+    if queue.is_of_experiment and Item.objects.filter(queue=queue).exclude(pk__in=locked).exists():
+        raise PartOfExperiment
     before = people_by_item(item_ids)
     _put(queue, {item: [user.pk for user in people] for item in locked})
     names = ", ".join(map(str, people)) or "everybody"
@@ -77,6 +88,11 @@ def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User]
         count=len(locked),
         before={str(item): before.get(item, []) for item in locked},
     )
+
+
+def _with_lock(queue: Queue) -> Queue:
+    """The queue as it is now and stays until the transaction ends: its overlap may be raised meanwhile."""
+    return Queue.objects.select_for_update(of=("self",), no_key=True).select_related("workspace").get(pk=queue.pk)
 
 
 def _check_people(queue: Queue, people: Sequence[User]) -> None:
@@ -122,7 +138,8 @@ def restore_people(act: BulkAct) -> None:
 
     If too few of them are left to judge an item as often as its queue asks for, it's for everybody.
     """
-    locked = _locked(act.queue, [int(item) for item in act.before])
-    labelers = _labelers_of(act.queue)
+    queue = _with_lock(act.queue)
+    locked = _locked(queue, [int(item) for item in act.before])
+    labelers = _labelers_of(queue)
     people = {item: [user for user in act.before[str(item)] if user in labelers] for item in locked}
-    _put(act.queue, {item: users if len(users) >= act.queue.overlap else [] for item, users in people.items()})
+    _put(queue, {item: users if len(users) >= queue.overlap else [] for item, users in people.items()})

@@ -8,6 +8,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.annotation.audit import record
+from apps.annotation.desk.actions import is_disputed
 from apps.annotation.desk.assignments import annotator_of, lock_desk
 from apps.annotation.kinds import KINDS
 from apps.annotation.kinds.answers import Scores
@@ -99,11 +100,15 @@ def withdraw_labels(act: BulkAct) -> None:
     for desk in desks:
         ids = list(assignments.values_list("pk", flat=True))
         # First, since it waits for reviewers who are deciding these items; decisions made until then are withdrawn, too.
-        Item.objects.filter(assignments__in=ids).update(taken=F("taken") - 1, judged=F("judged") - 1, disputed=False)
+        items = Item.objects.filter(assignments__in=ids)
+        items.update(taken=F("taken") - 1, judged=F("judged") - 1)
         retracted = Rating.objects.valid().filter(assignment__in=ids)
         upheld = list(retracted.values_list("pk", flat=True))
         retracted.update(retracted_at=now())
         Adjudication.objects.valid().filter(queue=act.queue_id, upheld__in=upheld).update(retracted_at=now())
+        # Others may have judged them, too, if the queue was opened again with a higher overlap.
+        settled = [item.pk for item in items.filter(disputed=True) if not is_disputed(item)]
+        Item.objects.filter(pk__in=settled).update(disputed=False)
         Assignment.objects.filter(pk__in=ids).update(state=Assignment.State.UNDONE)
         desk.judged -= len(ids)
         desk.save(update_fields=["judged"])

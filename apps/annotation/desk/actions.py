@@ -106,7 +106,7 @@ def _conclude(desk: Desk, assignment: Assignment, judgment: Judgment) -> None:
     """Close the assignment of a newly stored judgment, and count it."""
     item = assignment.item
     item.judged += 1
-    item.disputed = _is_disputed(item)
+    item.disputed = is_disputed(item)
     assignment.state, assignment.closed_at = Assignment.State.JUDGED, now()
     known_answers.count(desk, item, judgment, 1)
     values = {name: getattr(desk, name) for name in _COUNTS}
@@ -133,7 +133,7 @@ def _close(assignment: Assignment, state: Assignment.State) -> None:
     assignment.save(update_fields=["state", "closed_at", "skip_reason"])
 
 
-def _is_disputed(item: Item) -> bool:
+def is_disputed(item: Item) -> bool:
     """Whether two valid judgments of the item contradict each other."""
     if item.overlap == 1 or item.purpose != Item.Purpose.WORK:
         return False
@@ -216,7 +216,7 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
     flag = {"flagged": last.flagged, "flag_reason": last.flag_reason}  # copied, or nobody could remove it
     last.state, last.flagged, last.flag_reason = Assignment.State.UNDONE, False, ""
     last.save(update_fields=["state", "flagged", "flag_reason"])
-    item.disputed = _is_disputed(item)
+    item.disputed = is_disputed(item)
     item.save(update_fields=["judged", "disputed"])
     return Assignment.objects.create(
         workspace_id=queue.workspace_id,

@@ -17,7 +17,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.desk.claims import Slot, claim_slot, has_slot, judged_in
+from apps.annotation.desk.claims import Slot, claim_slot, has_skipped, has_slot, judged_in
 from apps.annotation.desk.known_answers import claim_known_item
 from apps.annotation.models import Annotator, Assignment, Desk, Item, ItemAssignee, Queue
 from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen, Refusal
@@ -158,7 +158,8 @@ def _given_before(desk: Desk, queue: Queue, annotator: Annotator, *, is_ahead: b
 
 def _stands_out(item: Item, desk: Desk, queue: Queue, annotator: Annotator) -> bool:
     """Whether it's a gold item, and no ordinary one is left for this person."""
-    return item.purpose == Item.Purpose.GOLD and not has_slot(desk, queue, annotator)
+    is_gold = item.purpose == Item.Purpose.GOLD
+    return is_gold and not (has_slot(desk, queue, annotator) or has_skipped(desk, queue, annotator))
 
 
 def _assign(slot: Slot, queue: Queue, annotator: Annotator) -> Assignment:

@@ -114,18 +114,62 @@ SELECT EXISTS (SELECT FROM annotation_item i
 
 
 def has_slot(desk: Desk, queue: Queue, annotator: Annotator) -> bool:
-    """Whether `claim_slot` has an ordinary item for this person now."""
-    returns = _wants_skipped(desk, queue, annotator)
+    """Whether `claim_slot` has an ordinary item for this person now that they haven't skipped."""
     values: dict[str, Any] = {
         "queue": queue.pk,
         "annotator": annotator.pk,
         "user": annotator.user_id,
         "since": desk.returns_seen - COMMIT_LAG,
-        "position": 0 if returns else desk.position,
-        "dealt_with": _HELD if returns else [*_HELD, Assignment.State.SKIPPED],
+        "position": desk.position,
+        "dealt_with": [*_HELD, Assignment.State.SKIPPED],
     }
     with connection.cursor() as cursor:
         cursor.execute(_HAS_SLOT, values)
+        [found] = cursor.fetchone()
+    return bool(found)
+
+
+# What this person skipped, and may have again.
+_SKIPPED = f"""
+SELECT i.id, i.purpose, skip.closed_at FROM annotation_assignment skip JOIN annotation_item i ON i.id = skip.item_id
+WHERE skip.queue_id = %(queue)s AND skip.annotator_id = %(annotator)s AND skip.state = 'skipped'
+  AND i.purpose IN ('work', 'gold') AND i.taken < i.overlap AND {_UNTOUCHED} AND {_OPEN_TO_PERSON}
+"""
+
+# In the order in which they were skipped, gold items among the others: otherwise what comes back would never be measured, or gold items would stand
+# out. So they would if they came alone, when others have taken the rest.
+_CLAIM_SKIPPED = f"""
+WITH skipped AS MATERIALIZED ({_SKIPPED}), taken AS (
+    UPDATE annotation_item SET taken = taken + 1 WHERE id = (
+        SELECT i.id FROM skipped JOIN annotation_item i USING (id)
+        WHERE i.taken < i.overlap AND EXISTS (SELECT FROM skipped WHERE purpose = 'work')
+        ORDER BY skipped.closed_at LIMIT 1 FOR UPDATE OF i
+    ) RETURNING id
+), moved AS (
+    UPDATE annotation_desk SET offered = offered + 1 WHERE id = %(desk)s AND EXISTS (SELECT FROM taken)
+)
+SELECT (SELECT count(*) FROM skipped WHERE purpose = 'work'), taken.id,
+       (SELECT s.id FROM annotation_assignment s
+        WHERE s.item_id = taken.id AND s.annotator_id = %(annotator)s AND s.state = 'expired' ORDER BY s.id DESC LIMIT 1)
+FROM (SELECT 1) one LEFT JOIN taken ON true
+"""
+
+
+def _of_skipped(desk: Desk, queue: Queue, annotator: Annotator) -> dict[str, Any]:
+    """The parameters of _SKIPPED."""
+    values: dict[str, Any] = {"queue": queue.pk, "desk": desk.pk, "annotator": annotator.pk}
+    return {**values, "user": annotator.user_id, "dealt_with": _HELD}
+
+
+def has_skipped(desk: Desk, queue: Queue, annotator: Annotator) -> bool:
+    """Whether an ordinary item that this person skipped comes back."""
+    if not _wants_skipped(desk, queue, annotator):
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT EXISTS (SELECT FROM ({_SKIPPED}) skipped WHERE purpose = 'work')",
+            _of_skipped(desk, queue, annotator),
+        )
         [found] = cursor.fetchone()
     return bool(found)
 
@@ -140,21 +184,33 @@ def claim_slot(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
     dealt_with = [*_HELD, Assignment.State.SKIPPED]
     since = desk.returns_seen - COMMIT_LAG
     slot = _claim(desk, queue, annotator, since=since, position=desk.position, dealt_with=dealt_with)
-    return slot or _sweep(desk, queue, annotator)
+    return slot or _sweep(desk, queue, annotator) or _claim_skipped(desk, queue, annotator)
 
 
 def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
-    """Search the whole queue once more, for skipped items that may return and for anything missed above."""
-    wants_skipped = _wants_skipped(desk, queue, annotator)
-    if desk.swept_at and now() - desk.swept_at < SWEEP_EVERY and not wants_skipped:
+    """Search the whole queue once more, for anything missed above."""
+    if desk.swept_at and now() - desk.swept_at < SWEEP_EVERY:
         return None
     desk.swept_at = now()
     desk.save(update_fields=["swept_at"])
-    dealt_with = _HELD if wants_skipped else [*_HELD, Assignment.State.SKIPPED]
-    slot = _claim(desk, queue, annotator, since=desk.swept_at, position=0, dealt_with=dealt_with)
-    if slot and wants_skipped:
-        _forget_skip(desk, annotator, slot)
-    return slot
+    dealt_with = [*_HELD, Assignment.State.SKIPPED]
+    return _claim(desk, queue, annotator, since=desk.swept_at, position=0, dealt_with=dealt_with)
+
+
+def _claim_skipped(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
+    if not _wants_skipped(desk, queue, annotator):
+        return None
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(_CLAIM_SKIPPED, _of_skipped(desk, queue, annotator))
+            left, item, expired = cursor.fetchone()
+        if item is not None:
+            slot = Slot(item, expired)
+            _forget_skip(desk, annotator, slot)
+            return slot
+        if not left:
+            return None
+        # Others took all of them meanwhile. They made progress, so retrying terminates.
 
 
 def _forget_skip(desk: Desk, annotator: Annotator, slot: Slot) -> None:

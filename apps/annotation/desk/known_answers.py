@@ -17,7 +17,8 @@ def claim_known_item(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | N
     """An onboarding item until this person has done all of them; after that a gold item, at random and as often as the queue asks.
 
     Models skip onboarding, since they don't learn from feedback. A gold item comes only in place of an ordinary one: to somebody who has skipped
-    all ordinary items, while others hold the rest, or if the rest are assigned to others, only gold items would come, and so stand out.
+    all ordinary items, while others hold the rest, or if the rest are assigned to others, only gold items would come, and so stand out. So would a new
+    one among skipped items that come back; the gold ones among these come back with them.
     """
     learns = annotator.kind != Annotator.Kind.MODEL
     if (

@@ -54,9 +54,9 @@ def latest_of_each(votes: Sequence[TrajectoryVote]) -> list[TrajectoryVote]:
 
 
 def counting_votes(votes: Sequence[tuple[TrajectoryVote, UUID | None]]) -> list[TrajectoryVote]:
-    """The votes that count: those that a reviewer upheld, if any; otherwise each annotator's newest on items without a decision.
+    """The votes that count, each annotator's newest: of those that a reviewer upheld, if any; otherwise of those on items without a decision.
 
     votes: each with the judgment that a reviewer upheld on its item, if any. Overruled votes are ignored, even if the upheld one's author is excluded.
     """
     upheld = [vote for vote, stands in votes if vote.judgment == stands]
-    return upheld or latest_of_each([vote for vote, stands in votes if stands is None])
+    return latest_of_each(upheld or [vote for vote, stands in votes if stands is None])

@@ -13,6 +13,7 @@ from apps.annotation.bulk import assignment
 from apps.annotation.bulk.assignment import (
     NoSuchItems,
     NotTheirs,
+    PartOfExperiment,
     TooFewPeople,
     TooManyPlaces,
     assign_items,
@@ -177,6 +178,26 @@ def test_more_people_an_item_than_are_named_are_refused(researcher: Membership, 
     assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
     with pytest.raises(TooFewNamed):
         raise_overlap(queue=queue, overlap=2)
+
+
+def test_the_overlap_that_counts_is_the_queues_own_by_then(researcher: Membership, ada: Membership) -> None:
+    queue = builders.queue(of=researcher.workspace)
+    before = assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
+    assign_items(queue=queue, items=ids(queue), people=[], by=researcher)
+    Queue.objects.update(overlap=2)  # by somebody else, after these pages were loaded
+    with pytest.raises(TooFewPeople):
+        assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
+    before.before = {str(item): [ada.user.pk] for item in ids(queue)}
+    assignment.restore_people(before)
+    assert people_by_item(ids(queue)) == {}
+
+
+def test_of_an_experiments_pairs_all_are_assigned_or_none(researcher: Membership, ada: Membership) -> None:
+    queue = builders.queue(of=researcher.workspace, items=3, selection={"experiment": "1"})
+    with pytest.raises(PartOfExperiment, match="Assign all of them"):
+        assign_items(queue=queue, items=ids(queue)[1:], people=[ada.user], by=researcher)
+    assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
+    assert judged_by(queue, ada) == ids(queue)
 
 
 def test_the_page_of_items_assigns_what_is_picked_and_names_the_people(researcher: Membership, ada: Membership) -> None:

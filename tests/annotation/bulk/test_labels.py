@@ -14,7 +14,11 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.bulk import labels
 from apps.annotation.bulk.labels import CountChanged, NothingSelected, TooMany, label_all
 from apps.annotation.bulk.undo import AlreadyUndone, undo_bulk_act
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import annotator_of, next_assignment
+from apps.annotation.kinds.answers import Scores
 from apps.annotation.models import Adjudication, Assignment, BulkAct, Desk, Item, Queue, Rating
+from apps.annotation.queues.overlap import raise_overlap
 from apps.annotation.queues.sources import Selection
 from apps.annotation.review.adjudication import adjudicate
 from apps.trajectories.models import Trajectory
@@ -67,6 +71,25 @@ def test_an_undone_label_leaves_no_standing_judgment_and_counts_nothing(research
     assert not rating.item.adjudications.filter(retracted_at=None).exists()
     with pytest.raises(AlreadyUndone):
         undo_bulk_act(act=act, by=researcher.user)
+
+
+def test_where_others_disagree_an_undone_label_leaves_the_dispute(researcher: Membership) -> None:
+    runs_of(researcher, 2, success=False)
+    act = label_all(member=researcher, selection=FAILURES, thumb=-1, seen=2)
+    queue = Queue.objects.get()
+    Queue.objects.update(state=Queue.State.OPEN)
+    raise_overlap(queue=queue, overlap=3)
+    Queue.objects.update(overlap=3)
+    queue.refresh_from_db()
+    for thumbs in ([1, 1], [1, -1]):  # both items are disputed; without the label, only the second one
+        annotator = annotator_of(factories.member(of=researcher.workspace))
+        for thumb in thumbs:
+            assignment = next_assignment(queue=queue, annotator=annotator)
+            assert assignment is not None
+            record(assignment=assignment, answer=Scores(thumb=thumb))
+    assert list(Item.objects.values_list("disputed", flat=True)) == [True, True]
+    undo_bulk_act(act=act, by=researcher.user)
+    assert list(Item.objects.order_by("position").values_list("disputed", flat=True)) == [False, True]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -170,15 +170,35 @@ def test_an_item_loaded_ahead_and_let_go_comes_again_whether_it_is_gold_or_not(w
     assert {assignment.item_id for assignment in ahead} == {ahead[0].item_id}
 
 
-def test_gold_items_come_among_skipped_ones_that_come_back(workspace, monkeypatch):
-    monkeypatch.setattr("apps.annotation.desk.known_answers.is_gold_due", lambda desk, _: desk.offered in (6, 7))
+def test_skipped_items_come_back_in_their_order_gold_ones_among_them_and_no_new_ones(workspace, monkeypatch):
+    monkeypatch.setattr("apps.annotation.desk.known_answers.is_gold_due", lambda desk, _: desk.offered in (1, 3, 6, 7))
     queue, who = builders.queue(of=workspace, items=8, steps=0), annotator_of(factories.member(of=workspace))
     known(queue, Item.Purpose.GOLD, 4)
     Queue.objects.update(gold_percent=50, skipped_come_back=True)
     queue.refresh_from_db()
-    for _ in range(4):
+    for _ in range(6):
         skip(assignment=next_assignment(queue=queue, annotator=who))
-    assert sorted(all_of(queue, who)) == ["gold", "gold", "work", "work", "work", "work"]
+    skipped = Assignment.objects.filter(state="skipped").order_by("closed_at").select_related("item")
+    items = [assignment.item for assignment in skipped]
+    assert [item.purpose for item in items] == ["work", "gold", "work", "gold", "work", "work"]
+    again = []
+    while assignment := next_assignment(queue=queue, annotator=who):
+        record(assignment=assignment, answer=Choice(1))
+        again.append(assignment.item)
+    assert again == items
+
+
+def test_no_skipped_gold_item_comes_back_once_others_have_taken_the_ordinary_ones(workspace, monkeypatch):
+    monkeypatch.setattr("apps.annotation.desk.known_answers.is_gold_due", lambda desk, _: desk.offered == 1)
+    queue, who = builders.queue(of=workspace, items=8, steps=0), annotator_of(factories.member(of=workspace))
+    known(queue, Item.Purpose.GOLD, 4)
+    Queue.objects.update(gold_percent=50, skipped_come_back=True)
+    queue.refresh_from_db()
+    for _ in range(5):
+        skip(assignment=next_assignment(queue=queue, annotator=who))
+    all_of(queue, builders.rule(of=workspace))
+    assert Assignment.objects.filter(annotator=who, item__purpose="gold", state="skipped").exists()
+    assert next_assignment(queue=queue, annotator=who) is None
 
 
 def shown_counts(queue: Queue, member: Membership) -> tuple[int, int]:

@@ -105,6 +105,11 @@ def test_what_a_reviewer_upheld_stands_alone():
     assert counting_votes([(votes[0], None), (votes[1], upheld), (votes[2], upheld)]) == [votes[1]]
 
 
+def test_an_annotator_whose_judgments_were_upheld_in_two_queues_counts_once():
+    votes = [vote(1, 1, by=7), vote(2, -1, by=7), vote(3, 1, by=8)]
+    assert counting_votes([(vote, vote.judgment) for vote in votes]) == votes[1:]
+
+
 def test_what_a_reviewer_overruled_counts_for_nothing_even_where_the_upheld_author_is_left_out():
     elsewhere, overruled = vote(1), vote(3, -1)
     left_out = UUID(int=2)
