@@ -10,7 +10,7 @@ from apps.common.quantities import count
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
 from apps.datasets.selection.drops import REASONS
-from apps.datasets.selection.splits import assign
+from apps.datasets.selection.splits import assign, family_of
 from apps.datasets.selection.survey import Survey, survey
 
 
@@ -55,7 +55,8 @@ def preview(recipe: Recipe, workspace: Workspace) -> Preview:
     """Count rows, tasks, and drops. Reads only judgments, no steps."""
     sources = survey(recipe, workspace)
     entries = sources.tasks.values()
-    chosen = assign([entry.task for entry in entries], shares=recipe.shares, seed=recipe.seed)
+    family = family_of([entry.task for entry in entries])
+    chosen = assign(family.tasks, shares=recipe.shares, seed=recipe.seed, wholes=family.wholes)
     splits = []
     for split in Split:
         inside = [entry for entry in entries if chosen[entry.task.id] is split]

@@ -157,13 +157,12 @@ def trajectory_of(
     events: Sequence[SessionEvent] = (),
     *,
     is_main: bool = True,
-    is_branch: bool = False,
-    held_out: bool = False,
+    part_of: Task | None = None,
 ) -> Trajectory:
     """The trajectory of a path. Only the main one has the session's outcome. Other paths are branches of it, or a sub-agent's, whose task is
     its first prompt: its share of the work isn't an attempt at the session's task.
 
-    held_out: whether such a task is held out: with that of the session, which it repeats parts of.
+    part_of: for a sub-agent's path, the session's task.
     """
     rewards = {
         event.call_id: event.value for event in events if event.type == SessionEvent.Type.REWARD and event.call_id
@@ -181,7 +180,7 @@ def trajectory_of(
     if seams := [index for index, call in enumerate(path) if call.join == Join.MESSAGES]:
         info["seams"] = seams
     return Trajectory(
-        task=task_of(session, path) if is_main or is_branch else replace(task_asked(session, path), held_out=held_out),
+        task=_part_asked(session, path, part_of) if part_of else task_of(session, path),
         steps=steps,
         outcome=outcome,
         id=str(session.pk) if is_main else f"{session.pk}/{path[-1].pk}",
@@ -205,6 +204,15 @@ def task_asked(session: Session, path: Sequence[Call]) -> Task:
     return Task(
         key=key_of(instruction) if instruction else str(session.pk), instruction=instruction, environment=environment
     )
+
+
+def _part_asked(session: Session, path: Sequence[Call], whole: Task) -> Task:
+    """The task of a sub-agent. Other tasks' sub-agents don't share it, since its chats repeat parts of its session's task: it's held out, and split
+    into train and test, with that.
+    """
+    part = task_asked(session, path)
+    key = key_of(f"{whole.key}\0{part.instruction}") if part.instruction else part.key
+    return replace(part, key=key, held_out=whole.held_out)
 
 
 def first_asked(messages: Sequence[Any]) -> str:

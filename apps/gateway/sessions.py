@@ -38,6 +38,7 @@ from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
 from contract import jsontext
+from contract.trajectory import Task
 from contract.values import mapping
 
 MARK = "rs_"
@@ -332,11 +333,11 @@ def store_trajectories(session: Session) -> None:
         return
     for together in _path_batches([path for path in paths if path[-1].pk not in stored_leaves], main):
         is_main = together[0] is main
-        held_out = not is_main and _is_held_out(session)
+        whole = None if is_main else _task_as_stored(session)
         prepared = []
         for path in with_content(together):
-            is_branch = path[0].pk == main[0].pk
-            record = trajectory_of(session, path, events, is_main=is_main, is_branch=is_branch, held_out=held_out)
+            part_of = None if path[0].pk == main[0].pk else whole
+            record = trajectory_of(session, path, events, is_main=is_main, part_of=part_of)
             try:
                 prepared.append((path[-1], prepare(record, jsontext.dumps(record.to_json()))))
             except jsontext.UnreadableJSON as problem:  # one level deeper than its requests were
@@ -353,11 +354,15 @@ def store_trajectories(session: Session) -> None:
     _mark_branches(session, paths)
 
 
-def _is_held_out(session: Session) -> bool:
-    """Whether its task is: the workspace may have known it already, and the first record of a task defines it."""
-    stored = Path.objects.filter(session=session, is_main=True).values_list("trajectory__task__held_out", flat=True)
-    is_held_out: bool | None = stored.first()
-    return mapping(session.task).get("held_out") is True if is_held_out is None else is_held_out
+def _task_as_stored(session: Session) -> Task:
+    """Its task: the workspace may have known it already, and the first record of a task defines it."""
+    columns = (f"trajectory__task__{name}" for name in ("environment", "key", "held_out"))
+    stored = Path.objects.filter(session=session, is_main=True).values_list(*columns).first()
+    if stored is None:  # its main path couldn't become a trajectory
+        named = mapping(session.task)
+        return Task(key=str(named.get("key") or session.pk), held_out=named.get("held_out") is True)
+    environment, key, held_out = stored
+    return Task(environment=environment, key=key, held_out=held_out)
 
 
 def _path_batches(paths: Sequence[list[Call]], main: list[Call]) -> Iterator[list[list[Call]]]:

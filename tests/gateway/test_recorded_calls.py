@@ -164,6 +164,20 @@ def test_every_path_of_a_session_on_a_held_out_task_is_held_out(agent: Agent, he
     assert [path.trajectory.task.held_out for path in paths] == [held_out] * 3
 
 
+def test_sub_agents_of_different_tasks_share_none(agent: Agent, open_session: Any) -> None:
+    keys = []
+    for task in ("lamp", "lamp", "chair"):
+        opened = open_session(task={"key": task, "environment": "house"})
+        agent.http.headers["Authorization"] = f"Bearer {opened.key}"
+        agent.reply(ASK, agent.reply(ASK), user("Thanks."))
+        agent.reply(user("Summarize this."))
+        sessions.finish_session(session=opened.session)
+        part = Path.objects.get(session=opened.session, is_main=False).trajectory.task
+        assert (part.environment, part.instruction) == ("house", "Summarize this.")
+        keys.append(part.key)
+    assert keys[0] == keys[1] != keys[2]
+
+
 def test_every_path_of_a_session_is_held_out_if_the_workspace_holds_out_its_task(agent: Agent) -> None:
     factories.task(of=agent.session.workspace, key="lamp", environment="house", held_out=True)
     agent.session.task = {"key": "lamp", "environment": "house"}

@@ -8,6 +8,7 @@ from django.db import connection
 
 from apps.datasets.models import Split, TaskSplit
 from apps.datasets.selection.splits import SplitTask, assign, settle
+from apps.gateway.models import Path
 from tests import factories
 
 SHARES = {Split.TRAIN: 80, Split.VALIDATION: 10, Split.TEST: 10}
@@ -43,6 +44,40 @@ def test_the_seed_decides_and_the_order_does_not() -> None:
     split_tasks = tasks(40)
     assert assign(split_tasks, shares=SHARES, seed=3) == assign(reversed(split_tasks), shares=SHARES, seed=3)
     assert assign(split_tasks, shares=SHARES, seed=3) != assign(split_tasks, shares=SHARES, seed=4)
+
+
+@pytest.mark.parametrize("split", Split)
+@pytest.mark.parametrize("first", ["whole", "part"])
+@pytest.mark.django_db
+def test_a_sub_agents_task_goes_with_that_of_its_session_whichever_is_frozen_first(split: Split, first: str) -> None:
+    workspace = factories.workspace()
+    whole, part, other = (factories.task(of=workspace) for _ in range(3))
+    session, reply = factories.session(of=workspace), {"role": "assistant", "content": "Done."}
+    for number, task in enumerate((whole, part, whole)):  # the third is a branch
+        trajectory = factories.trajectory(of=task)
+        Path.objects.create(
+            session=session, leaf=factories.call(of=session, message=reply), trajectory=trajectory, is_main=number == 0
+        )
+    only = {each: 100 if each is split else 0 for each in Split}
+    rest = {each: 0 if each is split else 50 for each in Split}
+    entries = {name: SplitTask(t.pk, "", t.key, False, None) for name, t in (("whole", whole), ("part", part))}
+    settle([entries[first]], workspace=workspace, shares=only, seed=0)
+    settle(
+        [*entries.values(), SplitTask(other.pk, "", other.key, False, None)], workspace=workspace, shares=rest, seed=0
+    )
+    splits = dict(TaskSplit.objects.values_list("task", "split"))
+    assert splits[whole.pk] == splits[part.pk] == split != splits[other.pk]
+
+
+def test_a_task_of_several_sessions_sub_agents_is_as_far_from_training_as_any_of_them() -> None:
+    part, *others = tasks(4)
+    settled = [task._replace(split=split) for task, split in zip(others, Split, strict=True)]
+    for count, expected in ((1, "train"), (2, "validation"), (3, "test")):
+        wholes = {part.id: [task.id for task in others[:count]]}
+        assert assign([part, *settled], shares=SHARES, seed=0, wholes=wholes)[part.id] == expected
+    of_train = {part.id: [others[0].id]}
+    held_out = part._replace(held_out=True)
+    assert assign([held_out, *settled], shares=SHARES, seed=0, wholes=of_train)[part.id] == "test"
 
 
 @pytest.mark.django_db(transaction=True)
