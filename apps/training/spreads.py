@@ -9,6 +9,7 @@ from apps.common.proportions import wilson
 
 SHARES = {"success": "rollouts_scored", "eval/success": "eval/rollouts_scored"}
 """Metrics that are proportions, each with the metric that holds its denominator."""
+MAX_TRIALS = 1e9
 BUCKET = "lowest to highest of the merged steps"
 
 
@@ -33,8 +34,12 @@ def ends_of(metric: str, values: Mapping[str, float | None]) -> Ends | None:
     value = values[metric]
     counted = SHARES.get(metric, "")
     if counted in values:
-        trials = round(values[counted] or 0)
-        return Ends(*wilson(round(value * trials), trials)) if value is not None and trials else None
+        trials = values[counted] or 0
+        if value is None or not (
+            0 <= value <= 1 <= trials <= MAX_TRIALS
+        ):  # a run may come from an archive, which says what it likes
+            return None
+        return Ends(*wilson(round(value * round(trials)), round(trials)))
     if extremes := _extremes_of(metric, values):
         return Ends(values[extremes[0]], values[extremes[1]])
     if (deviation := _deviation_of(metric)) in values:

@@ -24,3 +24,11 @@ def test_a_share_of_counted_rollouts_has_an_interval():
     assert band_of("eval/success", {"eval/success", "eval/rollouts_scored"}) == "95 % interval"
     assert band_of("eval/success", {"eval/success"}) == ""
     assert ends_of("success", {"success": 0.5, "rollouts_scored": None}) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "trials"),
+    [(None, 10.0), (-0.1, 10.0), (1.1, 10.0), (1e308, 10.0), (0.5, -3.0), (0.5, 0.0), (0.5, 0.4), (0.5, 1e308)],
+)
+def test_what_is_no_share_of_a_count_has_no_interval(value: float | None, trials: float) -> None:
+    assert ends_of("success", {"success": value, "rollouts_scored": trials}) is None

@@ -49,11 +49,18 @@ def blocks_of(content: Any, url: str, at: str, *, tool: Kind | None = None, spok
     return shown
 
 
-def text_block(value: Any, location: ContentLocation, *, tool: Kind | None = None, spoken: bool = False) -> Block:
-    """Text (or a JSON value) in the appropriate form."""
+def text_block(
+    value: Any,
+    location: ContentLocation,
+    *,
+    tool: Kind | None = None,
+    spoken: bool = False,
+    argument: bool = False,
+) -> Block:
+    """Text (or a JSON value) in the appropriate form. `argument`: the policy wrote it to a tool."""
     if not isinstance(value, str):
-        return as_form(value, location, form_of_json(value))
-    form, json_value = choose(value, tool=tool, spoken=spoken)
+        return as_form(value, location, form_of_json(value, complete=spoken or argument))
+    form, json_value = choose(value, tool=tool, spoken=spoken, argument=argument)
     return as_form(value if json_value is None else json_value, location, form, text=value)
 
 
@@ -76,8 +83,11 @@ def as_form(value: Any, location: ContentLocation, form: str, *, text: str = "",
     )
 
 
-def choose(text: str, *, tool: Kind | None = None, spoken: bool = False) -> tuple[str, Any]:
-    """The form for a text, and its JSON value if the form needs one. Examines the beginning; only JSON is read in full."""
+def choose(text: str, *, tool: Kind | None = None, spoken: bool = False, argument: bool = False) -> tuple[str, Any]:
+    """The form for a text, and its JSON value if the form needs one. Examines the beginning; only JSON is read in full.
+
+    Of what was spoken, and of arguments, no form leaves out anything: a page's scripts are part of what the policy wrote.
+    """
     if _JSON.match(text):
         try:
             value = decode_result(text)
@@ -85,9 +95,11 @@ def choose(text: str, *, tool: Kind | None = None, spoken: bool = False) -> tupl
             pass
         else:
             if isinstance(value, dict | list) and value:
-                return form_of_json(value), value
+                return form_of_json(value, complete=spoken or argument), value
     if diffs.looks_like_patch(text) and not spoken:
         return "patch", None
+    if argument:
+        return "text", None
     if pages.looks_like_page(text):
         # A person's text may quote markup; a tool result that looks like a page is one.
         return ("text" if spoken or not pages.is_readable(text) else "page"), None
@@ -98,8 +110,13 @@ def choose(text: str, *, tool: Kind | None = None, spoken: bool = False) -> tupl
     return "text", None
 
 
-def form_of_json(value: Any) -> str:
-    """Uniform rows become a table, search results a list, email a message; anything else a tree."""
+def form_of_json(value: Any, *, complete: bool = False) -> str:
+    """Uniform rows become a table, search results a list, email a message; anything else a tree. So does, with `complete`, what would lose something."""
+    form = _shape_of(value)
+    return "tree" if complete and not shapes.shows_all(value, form) else form
+
+
+def _shape_of(value: Any) -> str:
     if shapes.is_results(value):
         return "results"
     if shapes.is_table(value):

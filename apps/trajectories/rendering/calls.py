@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from apps.common.markup import Markup
 from apps.common.nested_json import Arguments, arguments_of
@@ -11,7 +11,7 @@ from apps.trajectories.rendering import diffs
 from apps.trajectories.rendering.blocks import Block, as_form, form_of_json, text_block
 from apps.trajectories.rendering.forms import ContentLocation
 from apps.trajectories.rendering.kinds import RUN, Kind, kind_of
-from apps.trajectories.rendering.text import one_line
+from apps.trajectories.rendering.text import legible, one_line
 from apps.trajectories.rendering.trees import json_scalar
 
 COMMANDS = ("command", "cmd", "script", "keystrokes", "code", "python", "sql", "query", "input")
@@ -95,7 +95,7 @@ def part_of_call(call: Any, name: str) -> Any:
         edit = _edit_of(value)
         if edit is None:
             raise LookupError(name)
-        return diffs.patch_between(*edit)
+        return diffs.patch_between(value[edit.old], value[edit.new])
     return list(value.values())[int(name)]
 
 
@@ -106,16 +106,16 @@ def _arguments_blocks(arguments: Arguments, location: ContentLocation, kind: Kin
     used: set[str] = set()
     edit = _edit_of(value)
     if edit is not None:
-        path = next((str(value[name]) for name in PATHS if isinstance(value.get(name), str)), "")
+        path = next((name for name in PATHS if isinstance(value.get(name), str) and _is_short(value[name])), "")
         blocks.append(
             as_form(
-                diffs.patch_between(*edit),
+                diffs.patch_between(value[edit.old], value[edit.new]),
                 location._replace(at=f"{location.at}.edit"),
                 "edit",
-                label=one_line(path, 200),
+                label=one_line(value.get(path, ""), FACT_CHARS),
             )
         )
-        used |= {name for pair in EDITS for name in pair} | set(PATHS)
+        used |= {*edit, path}
     facts: list[Fact] = []
     for i, name in enumerate(names[:MAX_SHORT_ARGUMENTS]):
         argument = value[name]
@@ -131,7 +131,8 @@ def _arguments_blocks(arguments: Arguments, location: ContentLocation, kind: Kin
         elif isinstance(argument, str):
             blocks.append(_long(argument, at, name))
         else:
-            blocks.append(as_form(argument, at, form_of_json(argument), label=one_line(str(name), 60)))
+            form = form_of_json(argument, complete=True)
+            blocks.append(as_form(argument, at, form, label=one_line(str(name), 60)))
     if len(names) > MAX_SHORT_ARGUMENTS:
         blocks.append(as_form(value, location, "tree", label=f"All {len(names):,} arguments"))
     return blocks, facts
@@ -142,16 +143,23 @@ def _is_command(name: str, names: list[str], kind: Kind) -> bool:
     return name in COMMANDS and (kind == RUN or (name in ("command", "cmd", "code") and len(names) <= 3))
 
 
-def _edit_of(value: dict[str, Any]) -> tuple[str, str] | None:
+class _Edit(NamedTuple):
+    """The names of the arguments with the old text and the new one."""
+
+    old: str
+    new: str
+
+
+def _edit_of(value: dict[str, Any]) -> _Edit | None:
     for old, new in EDITS:
         if isinstance(value.get(old), str) and isinstance(value.get(new), str) and (value[old] or value[new]):
-            return value[old], value[new]
+            return _Edit(old, new)
     return None
 
 
 def _is_short(argument: Any) -> bool:
     if isinstance(argument, str):
-        return len(argument) <= FACT_CHARS and "\n" not in argument
+        return len(argument) <= FACT_CHARS >= len(legible(argument)) and "\n" not in argument
     return not isinstance(argument, dict | list) or not argument
 
 
@@ -162,7 +170,7 @@ def _fact(name: str, argument: Any) -> Fact:
 
 
 def _long(argument: str, location: ContentLocation, name: str) -> Block:
-    block = text_block(argument, location)
+    block = text_block(argument, location, argument=True)
     return Block(**{**block.__dict__, "label": one_line(str(name), 60)})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from apps.common.markup import Markup, element, is_web_address, joined
@@ -12,6 +13,9 @@ ROWS = 40
 COLUMNS = 12
 CELL = 160
 SNIPPET = 400
+MAIL_FIELDS = 20
+FIELD = 60
+MAIL_FIELD = 40
 
 _LINK = ("url", "link", "href")
 _SNIPPET = ("snippet", "description", "summary", "content", "text", "body")
@@ -33,7 +37,7 @@ def is_table(value: Any) -> bool:
 def render_table(rows: list[Any], start: int = 0) -> Markup:
     """Rows from `start` on, up to ROWS of them."""
     fields = list(dict.fromkeys(str(key) for row in rows[:ROWS] if isinstance(row, dict) for key in row))[:COLUMNS]
-    head = element("tr", *(element("th", one_line(field, 60), scope="col") for field in fields))
+    head = element("tr", *(element("th", one_line(field, FIELD), scope="col") for field in fields))
     body = (
         element("tr", *(_cell(row.get(field)) for field in fields))
         for row in rows[start : start + ROWS]
@@ -85,11 +89,39 @@ def is_mail(value: Any) -> bool:
 def render_mail_head(mail: dict[str, Any]) -> Markup:
     """All fields except the body, which follows as text."""
     rows = (
-        joined([element("dt", one_line(str(key), 40)), element("dd", _plain(value))])
-        for key, value in list(mail.items())[:20]
+        joined([element("dt", one_line(str(key), MAIL_FIELD)), element("dd", _plain(value))])
+        for key, value in list(mail.items())[:MAIL_FIELDS]
         if key != "body"
     )
     return element("dl", *rows, class_="mail-head")
+
+
+def shows_all(value: Any, form: str) -> bool:
+    """Whether the form shows all of a value that has its shape: no field is left out, and no text cut."""
+    if form == "table":
+        fields = {key for row in value[:ROWS] for key in row}
+        return len(fields) <= COLUMNS and all(isinstance(row, dict) and _is_whole(row, fields, FIELD) for row in value)
+    if form == "results":
+        return all(isinstance(hit, dict) and _is_whole_hit(hit) for hit in value)
+    if form == "mail":
+        head = {key: field for key, field in value.items() if key != "body"}
+        return len(value) <= MAIL_FIELDS and _is_whole(head, head.keys(), MAIL_FIELD)
+    return True
+
+
+def _is_whole(row: dict[str, Any], fields: Collection[str], name_chars: int) -> bool:
+    return all(key in fields and _fits(key, name_chars) and _fits(_text(cell), CELL) for key, cell in row.items())
+
+
+def _is_whole_hit(hit: dict[str, Any]) -> bool:
+    shown = {str(hit.get("title")): CELL, _first(hit, _LINK): CELL, _first(hit, _SNIPPET): SNIPPET}
+    return len([text for text in hit.values() if text]) <= len([text for text in shown if text]) and all(
+        _fits(text, limit) for text, limit in shown.items()
+    )
+
+
+def _fits(text: str, limit: int) -> bool:
+    return one_line(text, limit) == " ".join(legible(text).split())
 
 
 def web_link(address: str, text: str) -> Markup:
@@ -110,11 +142,15 @@ def _cell(value: Any) -> Markup:
 
 
 def _plain(value: Any) -> str:
+    return one_line(_text(value), CELL)
+
+
+def _text(value: Any) -> str:
     if isinstance(value, str):
-        return one_line(value, CELL)
+        return value
     if value is None:
         return ""
     try:
-        return one_line(json.dumps(value, ensure_ascii=False), CELL)
+        return json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
         return "…"
