@@ -24,10 +24,10 @@ from django.db.models.functions import Coalesce
 from django.utils.timezone import now
 
 from apps.accounts import audit
-from apps.accounts.models import User, Workspace
+from apps.accounts.models import User
 from apps.common.broker import enqueue
+from apps.jobs import lanes
 from apps.jobs.models import (
-    HELD,
     RESEND_AFTER,
     Event,
     Failure,
@@ -47,13 +47,6 @@ from apps.webhooks.outbox import announce
 log = logging.getLogger(__name__)
 
 BATCH_SIZE = 100
-DEFAULT_LANES = ("imports", "versions", "upkeep")
-"""Lanes that share the worker queue `default`."""
-DEFAULT_AT_ONCE = 2
-"""Maximum number of these lanes in which a workspace has a running job at a time. Filling and measuring its queues also takes workers there, and one
-of the four must remain for other workspaces."""
-PERSON_AT_ONCE = 2
-"""The same for one person in all workspaces together, since researchers may create any number of workspaces."""
 
 
 class JobRefusal(Exception):
@@ -106,7 +99,7 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     job = _take_back(kind, job_id)
     if job is None:
         return None
-    if kind.lane and _has_its_share(kind, job):
+    if kind.lane and lanes.has_its_share(kind, job):
         return None  # the end of the workspace's other job notifies the workers of this one
     waiting = kind.rows.waiting().filter(pk=job.pk)
     if not waiting.update(
@@ -158,67 +151,15 @@ def _take_back(kind: Kind[J], job_id: UUID | str) -> J | None:
     return job
 
 
-def _has_its_share(kind: Kind[J], job: J) -> bool:
-    """Whether workers hold another job of this lane and workspace, jobs in as many lanes as a workspace may use at once, or as many as one person may
-    have. Locks the workspace, and the person; otherwise two workers could both find none."""
-    if not kind.rows_in_lane.filter(pk=job.pk).exists():
-        return False
-    Workspace.objects.select_for_update(no_key=True).get(pk=job.workspace_id)
-    held = {lane for lane in _lanes_beside(kind.lane) if _is_held(lane, job)}
-    if kind.lane in held:
-        return True
-    return kind.lane in DEFAULT_LANES and (len(held) >= DEFAULT_AT_ONCE or _person_has_their_share(job))
-
-
-def _person_has_their_share(job: Job) -> bool:
-    """Whether workers hold as many other jobs of whoever requested this one, in any workspace, as one person may have."""
-    person = _person_of(job)
-    if person is None:
-        return False
-    User.objects.select_for_update(no_key=True).filter(pk=person).first()
-    held = (kind.rows_in_lane.in_phase(*HELD) for lane in DEFAULT_LANES for kind in _kinds_of_lane(lane))
-    theirs = (rows.filter(created_by=person, leased_until__gte=now()).exclude(pk=job.pk) for rows in held)
-    return sum(rows.count() for rows in theirs) >= PERSON_AT_ONCE
-
-
-def _person_of(job: Job) -> int | None:
-    """Who requested it; None if nobody did, as for deletions by a retention rule."""
-    return getattr(job, "created_by_id", None)
-
-
-def _is_held(lane: str, job: Job) -> bool:
-    """Whether a worker holds a job of this lane and workspace, other than `job`."""
-    held = (lane_kind.rows_in_lane.in_phase(*HELD) for lane_kind in _kinds_of_lane(lane))
-    other_jobs = (rows.filter(workspace=job.workspace_id, leased_until__gte=now()).exclude(pk=job.pk) for rows in held)
-    return any(rows.exists() for rows in other_jobs)
-
-
-def _lanes_beside(lane: str) -> tuple[str, ...]:
-    """The lane, and the lanes that share its workers."""
-    return DEFAULT_LANES if lane in DEFAULT_LANES else (lane,)
-
-
-def _kinds_of_lane(lane: str) -> list[Kind[Any]]:
-    return [kind for kind in kinds() if kind.lane == lane]
-
-
 def _queue_next_of_lane(job: Job) -> None:
-    """Once the transaction commits, notify the workers of the workspace's next job in the lane and in each lane that shares its workers, and of the next
-    ones of whoever requested this one."""
-    lane, person = kind_of_job(job).lane, _person_of(job)
-    for beside in _lanes_beside(lane):
-        if beside:
-            transaction.on_commit(partial(_queue_first_waiting, beside, workspace=job.workspace_id), robust=True)
-        if lane in DEFAULT_LANES and person is not None:
-            others = partial(_queue_first_waiting, beside, beyond=job.workspace_id, created_by=person)
-            transaction.on_commit(others, robust=True)
+    """Once the transaction commits, notify the workers of the jobs that this one kept waiting."""
+    for find in lanes.kept_waiting(job):
+        transaction.on_commit(partial(_queue_found, find), robust=True)
 
 
-def _queue_first_waiting(lane: str, beyond: UUID | None = None, **of: Any) -> None:
-    waiting = [kind.rows_in_lane.waiting().filter(**of).exclude(workspace=beyond) for kind in _kinds_of_lane(lane)]
-    candidates = [job for rows in waiting if (job := rows.order_by("queued_at").first())]
-    if candidates:
-        queue(min(candidates, key=lambda job: job.queued_at))
+def _queue_found(find: Callable[[], Job | None]) -> None:
+    if job := find():
+        queue(job)
 
 
 def write(job: Job, **changes: Any) -> None:

@@ -11,7 +11,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Role
 from apps.common.health import note_worker
-from apps.jobs import lifecycle, queries
+from apps.jobs import lanes, lifecycle, queries
 from apps.jobs.models import Failure, Job, Phase, kind_of_job
 from tests import factories
 from tests.accounts.clients import as_
@@ -143,7 +143,7 @@ def test_an_unknown_kind_is_not_there(owner: Membership):
 
 
 def test_more_jobs_need_no_more_queries(owner: Membership, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lifecycle, "_has_its_share", lambda *_: False)
+    monkeypatch.setattr(lanes, "has_its_share", lambda *_: False)
 
     def fill(times: int) -> None:
         for _ in range(times):

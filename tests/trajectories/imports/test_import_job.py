@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from apps.jobs import lifecycle
+from apps.jobs import lanes, lifecycle
 from apps.jobs.models import JobState
 from apps.policies.models import Policy
 from apps.trajectories.imports import import_job, preparation
@@ -359,7 +359,7 @@ def test_the_file_is_kept_only_while_something_in_it_may_be_looked_up(settings):
 @pytest.mark.django_db(transaction=True)
 def test_two_imports_of_one_file_at_once_bring_every_trajectory_in_once(monkeypatch):
     """They take turns, unless one worker was presumed dead."""
-    monkeypatch.setattr(lifecycle, "_has_its_share", lambda *_: False)
+    monkeypatch.setattr(lanes, "has_its_share", lambda *_: False)
     monkeypatch.setattr(preparation, "CHUNK_ROWS", 25)
     workspace = factories.workspace()
     rows = [rich(n, policy=f"p{n % 7}", task={"key": f"k{n % 90}"}) for n in range(400)]
