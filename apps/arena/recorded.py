@@ -7,8 +7,8 @@ from dataclasses import asdict
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Exists, F, OuterRef, QuerySet, UUIDField, Window
+from django.db.models.functions import Coalesce, RowNumber
 
 from apps.accounts import audit
 from apps.accounts.models import User, Workspace
@@ -113,8 +113,16 @@ def start_recorded_experiment(
 
 
 def _first_attempts(policy: Policy, tasks: list[UUID], samples: int) -> list[Attempt]:
-    row_number = Window(RowNumber(), partition_by=F("task"), order_by=F("id").asc())
+    """The attempts at each task that began first. Not those that ended first, as ids do: these are more often short, such as those that soon failed.
+
+    Those of a batch of rollouts begin together, and are numbered.
+    """
+    begun = Coalesce("session_path__session", "rollout_batch", "id", output_field=UUIDField())
+    row_number = Window(
+        RowNumber(), partition_by=F("task"), order_by=[begun.asc(), F("external_id").asc(), F("id").asc()]
+    )
     rows = attempts_of(policy).filter(task__in=tasks).annotate(place=row_number).filter(place__lte=samples)
-    attempts = [Attempt(*row) for row in rows.values_list("task_id", "id", "course")]
+    attempts = [(place, Attempt(*row)) for place, *row in rows.values_list("place", "task_id", "id", "course")]
     order = {task: number for number, task in enumerate(tasks)}
-    return sorted(attempts, key=lambda attempt: (order[attempt.task], attempt.trajectory))
+    attempts.sort(key=lambda numbered: (order[numbered[1].task], numbered[0]))
+    return [attempt for _, attempt in attempts]

@@ -1,6 +1,7 @@
 """Retention rules: unused trajectories of one source are deleted after a number of days.
 
 Used means: in an item of a queue, judged or not; part of an experiment; commented on. Other dependents (`blockers`) also prevent deletion.
+The gateway's rule includes sessions that became no trajectory, since nothing else deletes them.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from apps.accounts import audit
 from apps.accounts.models import Membership
 from apps.annotation.models import Comment, Item, Queue
 from apps.arena.models import Experiment, LiveAttempt
+from apps.gateway.models import Path, Session
+from apps.gateway.sessions import SOURCE
 from apps.jobs import lifecycle
-from apps.removal import deletion, dependents
+from apps.removal import blockers, deletion, dependents
 from apps.removal.models import Removal, RetentionRule
+from apps.training.models import Episode
 from apps.trajectories.models import Trajectory
 
 A_BATCH = 200
@@ -92,6 +96,20 @@ def expired(rule: RetentionRule) -> QuerySet[Trajectory]:
     return trajectories.order_by("pk")
 
 
+def expired_sessions(rule: RetentionRule) -> QuerySet[Session]:
+    """The gateway's sessions that became no trajectory: a training run's, those without an answered call, and those that were too large."""
+    if rule.source != SOURCE:
+        return Session.objects.none()
+    in_progress = Episode.objects.filter(session=OuterRef("pk"), batch__closed_at=None)
+    sessions = Session.objects.filter(
+        ~Exists(Path.objects.filter(session=OuterRef("pk"))),
+        ~Exists(in_progress),
+        workspace=rule.workspace_id,
+        ended_at__lt=now() - timedelta(days=rule.days),
+    )
+    return sessions.exclude(state=Session.State.OPEN).order_by("pk")
+
+
 def would_go(rule: RetentionRule) -> int:
     """How many trajectories it would delete now; COUNTED + 1 if there are more."""
     return expired(rule)[: COUNTED + 1].count()
@@ -105,7 +123,7 @@ def apply_rules() -> int:
         with transaction.atomic():
             if not RetentionRule.objects.filter(due, pk=rule.pk, is_on=True).update(ran_at=now()):
                 continue  # another process was faster
-            if not expired(rule).exists():
+            if not (expired(rule).exists() or expired_sessions(rule).exists()):
                 continue
             if Removal.objects.active().filter(thing=Removal.Thing.EXPIRED, target=rule.pk).exists():
                 continue
@@ -132,6 +150,16 @@ def carry_out(removal: Removal) -> None:
             removed.update(_delete(ids))
             lifecycle.record_progress(removal, removed=dict(removed))
         looked_at, last = looked_at + len(ids), ids[-1]
+    while looked_at < A_RUN and (rule := RetentionRule.objects.filter(pk=removal.target, is_on=True).first()):
+        with transaction.atomic():
+            locked = expired_sessions(rule).select_for_update(of=("self",), skip_locked=True)
+            ids = list(locked.values_list("pk", flat=True)[:A_BATCH])
+            counts = dependents.delete(Session.objects.filter(pk__in=ids), spared=blockers.NEVER)
+            removed.update(deletion.counts_by_name(counts))
+            lifecycle.record_progress(removal, removed=dict(removed))
+        looked_at += len(ids)
+        if not ids:
+            break
     with transaction.atomic():
         audit.record(
             workspace=removal.workspace,

@@ -8,6 +8,7 @@ from apps.annotation.models import Item
 from apps.arena.lifecycle import advance
 from apps.arena.models import Experiment
 from apps.arena.queries import current_standing
+from apps.gateway.models import Path
 from apps.policies.models import Policy
 from apps.policies.promotions import champion
 from tests import factories
@@ -86,6 +87,28 @@ def test_the_first_trajectories_of_each_task_take_part(client, policies):
         factories.trajectory(of=row[0].task, policy=policies[0], success=True, step_count=1)
     start(client, policies, samples=1)
     assert set(Experiment.objects.get().recorded_a) == {row[0].pk for row in rows}
+
+
+@pytest.mark.parametrize("source", ["sessions", "rollouts"])
+def test_the_first_ones_are_those_that_began_first_not_those_that_ended_first(client, policies, source):
+    rows = attempts(policies)
+    home, reply = policies[0].workspace, {"role": "assistant", "content": "Done."}
+    tasks = [row[0].task for row in rows]
+    for row in rows:
+        row[0].delete()
+    batch = policies[0].rollouts.create(workspace=home, environment="shop", state="done")
+    begun = {(task.pk, number): factories.session(of=home, messages=[reply]) for task in tasks for number in range(2)}
+    expected = set()
+    for task in tasks:
+        for number in (1, 0):  # the later one ends first
+            rolled_out = {"external_id": f"shop/{number}", "rollout_batch": batch} if source == "rollouts" else {}
+            trajectory = factories.trajectory(of=task, policy=policies[0], step_count=1, **rolled_out)
+            session = begun[task.pk, number]
+            if source == "sessions":
+                Path.objects.create(session=session, leaf=session.calls.get(), trajectory=trajectory, is_main=True)
+        expected.add(trajectory.pk)
+    start(client, policies, samples=1)
+    assert set(Experiment.objects.get().recorded_a) == expected
 
 
 def test_branches_and_trajectories_without_steps_are_no_attempts(client, policies):

@@ -12,6 +12,7 @@ from django.utils.timezone import now
 from apps.accounts.models import AuditEntry, Membership, Role
 from apps.annotation.models import Comment, Item
 from apps.arena.models import Experiment
+from apps.gateway.models import Path, Session
 from apps.removal import removal_job, retention
 from apps.removal.models import Removal, RetentionRule
 from apps.trajectories.models import Trajectory
@@ -61,6 +62,29 @@ def test_a_rule_lets_go_what_is_old_enough_of_its_source_and_workspace(
     entry = AuditEntry.objects.get(action="deleted")
     assert (entry.actor, entry.subject) == (None, "expired trajectories: gateway, 90 days")
     assert retention.apply_rules() == 0  # only once a day
+
+
+def test_the_gateways_rule_lets_go_of_sessions_that_became_no_trajectory(
+    ada: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "A_BATCH", 2)
+    others = factories.member(Role.OWNER).workspace
+    reply = {"role": "assistant", "content": "Done."}
+    old = [factories.session(of=ada.workspace, messages=[reply]) for _ in range(5)]
+    young, still_open, with_path = (factories.session(of=ada.workspace, messages=[reply]) for _ in range(3))
+    elsewhere = factories.session(of=others, messages=[reply])
+    ended = {"state": "abandoned", "ended_at": now() - timedelta(days=100)}
+    Session.objects.exclude(pk=still_open.pk).update(**ended)
+    Session.objects.filter(pk=young.pk).update(ended_at=now() - timedelta(days=80))
+    [trajectory] = attempts(ada, 1, days=1)
+    Path.objects.create(session=with_path, leaf=with_path.calls.get(), trajectory=trajectory, is_main=True)
+    rule_of(ada, source="otlp", is_on=True)
+    assert retention.apply_rules() == 0
+    rule_of(ada, is_on=True)
+    removal = applied()
+    assert removal.removed == {"recorded sessions": len(old), "recorded calls": len(old)}
+    assert set(Session.objects.all()) == {young, still_open, with_path, elsewhere}
+    assert Trajectory.objects.get() == trajectory
 
 
 def test_a_rule_keeps_what_anybody_made_use_of(ada: Membership) -> None:
