@@ -15,9 +15,9 @@ from django.db.models.functions import Greatest
 
 from apps.common.query_time_limit import lock_time_limit
 from apps.common.turns import Turns
-from apps.gateway import sessions
 from apps.gateway.loop_database import LOCK_MILLISECONDS, LoopDatabase
 from apps.gateway.models import Call, Session, expiry_after
+from apps.gateway.trajectory_storage import store_trajectories
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -113,4 +113,4 @@ def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
         if ended is None:
             transaction.set_rollback(True)
         else:
-            sessions.store_trajectories(ended)
+            store_trajectories(ended)

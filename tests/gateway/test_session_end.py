@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.common.ids import new_id
-from apps.gateway import call_storage, queries, session_trajectories, sessions
+from apps.gateway import call_storage, queries, session_trajectories, sessions, trajectory_storage
 from apps.gateway.models import Call, Path, Session
 from apps.gateway.queries import record_of
 from apps.trajectories.models import Trajectory
@@ -54,7 +54,7 @@ def test_a_session_ends_with_as_many_queries_however_many_chats_it_has() -> None
 
 
 def test_long_paths_are_stored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "STORED_BYTES", 1)
+    monkeypatch.setattr(trajectory_storage, "STORED_BYTES", 1)
     session, _ = ended(5, branches=2)
     assert Path.objects.filter(session=session).count() == 7
 
@@ -73,7 +73,7 @@ def test_the_end_of_a_large_session_and_a_call_after_it_hold_few_of_its_paths_at
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Forty chats of 24 MB once took 4 GB, in a web process or a worker."""
-    monkeypatch.setattr(sessions, "STORED_BYTES", 1)
+    monkeypatch.setattr(trajectory_storage, "STORED_BYTES", 1)
     long = [{"role": "user", "content": "x" * 500_000}]
     peaks = []
     for chats in (12, 60):
@@ -90,7 +90,7 @@ def test_the_end_of_a_large_session_and_a_call_after_it_hold_few_of_its_paths_at
 
 
 def test_a_chat_that_is_too_long_becomes_no_trajectory_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sessions, queries):
+    for module in (trajectory_storage, queries):
         monkeypatch.setattr(module, "MAX_CHARACTERS", 100)
     session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
     sessions.finish_session(session=session)
