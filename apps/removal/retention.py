@@ -19,7 +19,7 @@ from apps.accounts.models import Membership
 from apps.annotation.models import Comment, Item, Queue
 from apps.arena.models import Experiment, LiveAttempt
 from apps.gateway.models import Path, Session
-from apps.gateway.sessions import SOURCE
+from apps.gateway.trajectory_storage import SOURCE
 from apps.jobs import lifecycle
 from apps.removal import blockers, deletion, dependents
 from apps.removal.models import Removal, RetentionRule

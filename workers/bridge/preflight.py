@@ -42,7 +42,7 @@ BYTES_PER_TOKEN = 3.0
 DEFAULT_ROW_TOKENS = 512
 TIGHT_SHARE = 0.85
 MANY_FAILED_PAIRS = 0.1
-"""Share of a version's rows."""
+"""Share of a version's rows. The bar on its page has a mark there."""
 SETTING_PATH = re.compile(r"[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*")
 
 
