@@ -27,7 +27,7 @@ def message_from(wire: dict[str, Any]) -> Message:
 
     Raises AttributeError or TypeError if it isn't a message.
     """
-    content = wire.get("content") or ""
+    content = wire.get("content") or wire.get("refusal") or ""  # a model that refuses says so there instead
     message: Message = {"role": "assistant", "content": content if isinstance(content, list) else text_of(content)}
     if reasoning := wire.get("reasoning_content") or wire.get("reasoning"):
         message["reasoning_content"] = text_of(reasoning)
@@ -43,13 +43,13 @@ def text_of(value: Any) -> str:
 
 
 def call_from(wire: dict[str, Any]) -> dict[str, Any]:
-    function = wire.get("function") or {}
+    function = wire.get("function") or wire.get("custom") or {}  # a custom tool takes text
     return {
         "id": str(wire.get("id") or ""),
         "type": "function",
         "function": {
             "name": text_of(function.get("name") or ""),
-            "arguments": arguments_of(function.get("arguments")),
+            "arguments": arguments_of(function.get("arguments") or function.get("input")),
         },
     }
 

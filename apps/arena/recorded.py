@@ -122,7 +122,6 @@ def _first_attempts(policy: Policy, tasks: list[UUID], samples: int) -> list[Att
         RowNumber(), partition_by=F("task"), order_by=[begun.asc(), F("external_id").asc(), F("id").asc()]
     )
     rows = attempts_of(policy).filter(task__in=tasks).annotate(place=row_number).filter(place__lte=samples)
-    attempts = [(place, Attempt(*row)) for place, *row in rows.values_list("place", "task_id", "id", "course")]
+    attempts = [Attempt(*row) for row in rows.order_by("place").values_list("task_id", "id", "course")]
     order = {task: number for number, task in enumerate(tasks)}
-    attempts.sort(key=lambda numbered: (order[numbered[1].task], numbered[0]))
-    return [attempt for _, attempt in attempts]
+    return sorted(attempts, key=lambda attempt: order[attempt.task])

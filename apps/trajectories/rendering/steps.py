@@ -29,6 +29,8 @@ LIGHT = (
 )
 """The columns of a step without message content."""
 
+SAID_OTHERWISE = ("refusal", "audio")
+
 DEMONSTRATION = "Demonstration, not this task"
 
 Messages = Sequence[Any]
@@ -176,7 +178,10 @@ def step_view(
         context=_messages(_context_shown(step, previous_kind), "before", part_url, blind=blind),
         reasoning=text_block(reasoning, ContentLocation(part_url, "reasoning"), spoken=True) if reasoning else None,
         speaker="" if blind else _line_of(message.get("name"), 60),
-        content=blocks_of(message.get("content"), part_url, "said", spoken=True),
+        content=[
+            *blocks_of(message.get("content"), part_url, "said", spoken=True),
+            *_said_otherwise(message, part_url),
+        ],
         calls=views,
         came_back=_messages(unmatched, "after", part_url, result_of=kind_of(step.kind, step.tool), blind=blind),
         closing=_messages(rest, "after", part_url, blind=blind) if is_last else [],
@@ -220,6 +225,8 @@ def part_of(step: Step, following: Messages, at: str) -> Any:
     try:
         if name == "reasoning":
             return message["reasoning_content"]
+        if name in SAID_OTHERWISE:
+            return message[name]
         if name == "said":
             return _inside(message.get("content"), rest)
         if name == "call":
@@ -230,6 +237,12 @@ def part_of(step: Step, following: Messages, at: str) -> Any:
     except (ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
         raise LookupError(at) from error
     raise LookupError(at)
+
+
+def _said_otherwise(message: dict[str, Any], part_url: str) -> list[Block]:
+    """What the policy said outside its content."""
+    values = {name: message.get(name) for name in SAID_OTHERWISE}
+    return [text_block(value, ContentLocation(part_url, name), spoken=True) for name, value in values.items() if value]
 
 
 def _inside(content: Any, path: list[str]) -> Any:

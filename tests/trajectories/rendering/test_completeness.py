@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from apps.trajectories.models import Step
 from apps.trajectories.rendering import markdown
 from apps.trajectories.rendering.blocks import Block, blocks_of
 from apps.trajectories.rendering.calls import EDITS, PATHS, call_view
+from apps.trajectories.rendering.steps import part_of, step_view
 
 SECRET = "xyzzy"
 
@@ -118,6 +120,15 @@ def test_a_path_that_is_no_label_is_shown_as_an_argument(path: Any) -> None:
 def test_marks_that_take_space_do_not_cut_a_short_argument() -> None:
     view = call_view({"function": {"name": "run", "arguments": {"note": "\u202e" * 60 + SECRET}}}, "/", 0)
     assert SECRET in "".join([*(fact.value for fact in view.facts), *(block.html for block in view.blocks)])
+
+
+@pytest.mark.parametrize("said", [{"refusal": SECRET}, {"audio": {"id": "a", "transcript": SECRET}}])
+def test_what_a_policy_said_outside_its_content_is_shown(said: dict[str, Any]) -> None:
+    step = Step(index=1, kind="message", context=[], message={"role": "assistant", "content": None, **said})
+    view = step_view(step, following=[], part_url="/")
+    assert SECRET in "".join(block.html for block in view.content)
+    [name] = said
+    assert part_of(step, [], name) == said[name]
 
 
 def _call(arguments: dict[str, Any]) -> list[Block]:
