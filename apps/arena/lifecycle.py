@@ -215,7 +215,9 @@ def _end(experiment: Experiment, *, by: User | None, promoted: Policy | None = N
     """End an experiment that is being labeled, without `by` only if its rule says so; returns whether it did.
 
     Its queue is locked before the figures are computed: judgments that are being stored or undone come before the verdict or after it, as a whole.
+    The split that feeds it is locked first, as by whoever starts another experiment on it.
     """
+    TrafficSplit.objects.select_for_update(no_key=True).filter(experiment=experiment.pk).first()
     locked = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment.pk)
     if locked.state != Experiment.State.LABELING:
         return False

@@ -1,10 +1,11 @@
 """Experiments fed by the sessions of a traffic split as they end."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -22,6 +23,7 @@ from apps.gateway.splits.routing import open_split_session
 from apps.policies.models import Policy
 from apps.policies.promotions import AlreadyChampion, champion
 from tests import factories
+from tests.locks import somebody_waits
 
 pytestmark = pytest.mark.django_db
 
@@ -428,6 +430,35 @@ def test_two_workers_that_feed_at_once_add_each_pair_once(client: Client, split:
     assert Queue.objects.count() == 1
     assert sorted(experiment.queue.items.values_list("position", flat=True)) == list(range(8))
     assert experiment.queue.item_count == 8
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_experiment_may_start_while_the_one_before_is_being_ended(client: Client, split: TrafficSplit) -> None:
+    start(client, split)
+    first, ended = Experiment.objects.get(), []
+
+    def end() -> None:
+        try:
+            stop_experiment(experiment=first, by=split.created_by)  # type: ignore[arg-type]  # it has one
+            ended.append(True)
+        finally:
+            connection.close()
+
+    ending = threading.Thread(target=end)
+    with transaction.atomic():
+        TrafficSplit.objects.select_for_update(no_key=True).get(pk=split.pk)
+        ending.start()
+        deadline = time.monotonic() + 10
+        while not somebody_waits():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        response = start(client, split, name="still better?")
+    assert (response.status_code, response.json()["detail"]) == (
+        400,
+        f"split: {split} feeds an experiment already. End that one first.",
+    )
+    ending.join(10)
+    assert ended == [True]
 
 
 @pytest.fixture(autouse=True)
