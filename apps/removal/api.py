@@ -135,7 +135,7 @@ class RetentionRuleSerializer(serializers.ModelSerializer[RetentionRule]):
 
 
 class PreviewedRuleSerializer(RetentionRuleSerializer):
-    """The rule with the number of trajectories that it would delete now."""
+    """The rule with how much it would delete now."""
 
     would_go = serializers.SerializerMethodField()
 
@@ -144,7 +144,7 @@ class PreviewedRuleSerializer(RetentionRuleSerializer):
         read_only_fields = fields
 
     def get_would_go(self, rule: RetentionRule) -> int:
-        """Number of trajectories; 100,001 if there are more than 100,000."""
+        """Number of trajectories, and of sessions that became none; 100,001 if there are more than 100,000."""
         return retention.would_go(rule)
 
 

@@ -111,8 +111,9 @@ def expired_sessions(rule: RetentionRule) -> QuerySet[Session]:
 
 
 def would_go(rule: RetentionRule) -> int:
-    """How many trajectories it would delete now; COUNTED + 1 if there are more."""
-    return expired(rule)[: COUNTED + 1].count()
+    """How many trajectories, and sessions that became none, it would delete now; COUNTED + 1 if there are more."""
+    found = sum(rows[: COUNTED + 1].count() for rows in (expired(rule), expired_sessions(rule)))
+    return min(found, COUNTED + 1)
 
 
 def apply_rules() -> int:

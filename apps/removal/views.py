@@ -49,7 +49,7 @@ def removal(request: HtmxRequest, removal_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.OWNER)
 def rules(request: HtmxRequest) -> HttpResponse:
-    """The retention rules, each with the number of trajectories that it would delete now; new rules are off."""
+    """The retention rules, each with how much it would delete now; new rules are off."""
     form = RuleForm(request.POST if request.method == "POST" else None, workspace=request.member.workspace)
     if form.is_valid():
         try:

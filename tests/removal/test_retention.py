@@ -80,7 +80,7 @@ def test_the_gateways_rule_lets_go_of_sessions_that_became_no_trajectory(
     Path.objects.create(session=with_path, leaf=with_path.calls.get(), trajectory=trajectory, is_main=True)
     rule_of(ada, source="otlp", is_on=True)
     assert retention.apply_rules() == 0
-    rule_of(ada, is_on=True)
+    assert retention.would_go(rule_of(ada, is_on=True)) == len(old)
     removal = applied()
     assert removal.removed == {"recorded sessions": len(old), "recorded calls": len(old)}
     assert set(Session.objects.all()) == {young, still_open, with_path, elsewhere}

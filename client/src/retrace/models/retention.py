@@ -20,9 +20,9 @@ class RetentionRule(Answer):
 
 
 class PreviewedRule(RetentionRule):
-    """A rule with the number of trajectories that it would delete now."""
+    """A rule with how much it would delete now."""
 
-    would_go: int  # Number of trajectories; 100,001 means more than 100,000.
+    would_go: int  # Trajectories, and sessions that became none; 100,001 means more than 100,000.
 
 
 class NewRule(TypedDict):
