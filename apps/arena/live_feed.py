@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from uuid import UUID
 
+from django.contrib.postgres.aggregates import BoolOr
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.db.models import F, Q, QuerySet, TextField, Window
+from django.db.models.functions import MD5, Cast
 
 from apps.accounts import audit
 from apps.accounts.models import User, Workspace
@@ -125,18 +126,23 @@ def _feed_batch(experiment_id: UUID) -> int:
 def _to_feed(experiment_id: UUID) -> QuerySet[Session]:
     """The sessions that have ended, except those that wait for an earlier one of the same side and task, which is still open.
 
-    Tasks are compared as their text, since what agents send may not be readable in the database. Those without a key are known by their first message
-    only, so nothing waits for them.
+    Tasks are compared by a digest of their text, since what agents send may not be readable in the database. Those without a key are known by their first
+    message only, so nothing waits for them.
+
+    Sorted once instead of compared with each other: there may be thousands of both.
     """
-    sessions = Session.objects.filter(experiment=experiment_id).annotate(task_text=Cast("task", TextField()))
-    earlier = sessions.filter(
-        state=Session.State.OPEN,
-        drawn=OuterRef("drawn"),
-        task_text=OuterRef("task_text"),
-        task_text__contains='"key":',
-        pk__lt=OuterRef("pk"),
+    is_open = Q(state=Session.State.OPEN)
+    text = Cast("task", TextField())
+    waits = Window(
+        BoolOr(is_open & Q(task_text__contains='"key":')), partition_by=[F("drawn"), MD5(text)], order_by=F("id").asc()
     )
-    return sessions.filter(~Exists(earlier), is_fed=False).exclude(state=Session.State.OPEN)
+    # Two conditions, each with an index of its own: most sessions of an experiment have been fed.
+    sessions = Session.objects.filter(
+        Q(is_open, experiment=experiment_id) | Q(~is_open, experiment=experiment_id, is_fed=False)
+    )
+    first = sessions.annotate(task_text=text, waits=waits).filter(waits=False)
+    # The window would not see the open ones if this query left them out.
+    return Session.objects.filter(~is_open, pk__in=first.values("pk"))
 
 
 def _is_closed(queue: Queue | None) -> bool:

@@ -15,6 +15,7 @@ from apps.arena import live_feed
 from apps.arena.lifecycle import advance, promote_from, stop_experiment
 from apps.arena.models import Experiment, LiveAttempt
 from apps.arena.queries import SessionCost, current_standing, figures_of
+from apps.common.ids import new_id
 from apps.gateway import sessions
 from apps.gateway.models import Call, Session
 from apps.gateway.splits.changes import ArmPlan, UnderComparison, change_split, switch
@@ -465,3 +466,27 @@ def test_an_experiment_may_start_while_the_one_before_is_being_ended(client: Cli
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small, so that each test processes several chunks."""
     monkeypatch.setattr(live_feed, "BATCH", 5)
+
+
+def test_thousands_of_sessions_that_wait_are_found_fast(client: Client, split: TrafficSplit) -> None:
+    start(client, split)
+    experiment = Experiment.objects.get()
+    made = play(split, "lamp", side=0, end=False)
+    columns = {field.attname: getattr(made, field.attname) for field in Session._meta.concrete_fields}
+    ended = {"state": Session.State.ABANDONED, "ended_at": made.created_at}
+    for changes in ({}, ended):  # the second ones wait for the first ones
+        Session.objects.bulk_create(
+            Session(
+                **columns
+                | changes
+                | {
+                    "id": new_id(),
+                    "key_digest": f"{len(changes)} {number}",
+                    "task": {"key": f"{number}", "text": "x" * 3000},
+                }
+            )
+            for number in range(3000)
+        )
+    begun = time.monotonic()
+    assert live_feed.feed(experiment) == 0
+    assert time.monotonic() - begun < 2
