@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 from django.db import OperationalError, transaction
-from django.db.models import F
+from django.db.models import F, TextField
+from django.db.models.functions import Cast
 from django.utils.timezone import now
 
 from apps.accounts.models import Workspace
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 USERS = "Users"
 """The name of the annotator that stands for all users of a workspace."""
+MAX_PATHS = 10
+"""How many paths with a call are looked at: most calls are on one, and the first that is found counts."""
 TURN_SECONDS = 5.0
 """How long feedback of one workspace is converted before that of the next."""
 QUEUES: dict[type[Scores | InspectionAnswer], tuple[Queue.Kind, str, Asks]] = {
@@ -66,27 +69,44 @@ def judge(session_id: UUID) -> None:
     if path is None or path.trajectory.step_count == 0:
         return
     feedback = list(Feedback.objects.filter(session=session_id).order_by("pk"))
-    for answer in _answers(feedback, path.trajectory):
-        _store(path.trajectory.workspace, path.trajectory, answer)
+    for trajectory, answer in _answers(feedback, path.trajectory):
+        _store(path.trajectory.workspace, trajectory, answer)
 
 
-def _answers(feedback: Sequence[Feedback], trajectory: Trajectory) -> Iterator[Scores | InspectionAnswer]:
+def _answers(feedback: Sequence[Feedback], main: Trajectory) -> Iterator[tuple[Trajectory, Scores | InspectionAnswer]]:
+    """What counts of this feedback on one session, each with the trajectory that it's about."""
     thumb = next((remark.thumb for remark in reversed(feedback) if remark.thumb is not None), None)
     comment = next((remark.comment for remark in reversed(feedback) if remark.comment), "")
     edited = next((remark for remark in reversed(feedback) if remark.edited), None)
     if thumb is not None or comment:
-        yield Scores(thumb=thumb, rationale=comment)
-    if edited is not None:
+        yield main, Scores(thumb=thumb, rationale=comment)
+    if edited is not None and (place := _place_of(edited, main)):
         # Only the correction, without labels of earlier steps, which the user didn't see.
-        better = CorrectedAction(_step_of(edited, trajectory), {"content": edited.edited})
-        yield InspectionAnswer(Inspection.Ending.EDITED, corrections=(better,))
+        trajectory, step = place
+        better = CorrectedAction(step, {"content": edited.edited})
+        yield trajectory, InspectionAnswer(Inspection.Ending.EDITED, corrections=(better,))
 
 
-def _step_of(feedback: Feedback, trajectory: Trajectory) -> int:
-    """The step of the call that the feedback names, if it's on the main path; else the last one, whose answer the user saw."""
-    calls = trajectory.info.get("calls", [])
-    call_id = str(feedback.call_id)
-    return calls.index(call_id) if call_id in calls[: trajectory.step_count] else trajectory.step_count - 1
+def _place_of(edited: Feedback, main: Trajectory) -> tuple[Trajectory, int] | None:
+    """The step that was edited: of the call that the feedback names, on whichever path it is, or the last one that the user had seen by then.
+
+    None if it's in no trajectory: anywhere else, it would be learned as the answer to another question.
+    """
+    if edited.call_id is None:
+        seen = sum(call < str(edited.pk) for call in _calls_of(main))  # ids are in the order of their time
+        return (main, seen - 1) if seen else None
+    call = str(edited.call_id)
+    with_call = Trajectory.objects.alias(text=Cast("info", TextField())).filter(text__contains=call)
+    paths = with_call.filter(session_path__session=edited.session_id).order_by("-session_path__is_main", "pk")
+    for trajectory in paths[:MAX_PATHS]:
+        if call in (calls := _calls_of(trajectory)):
+            return trajectory, calls.index(call)
+    return None
+
+
+def _calls_of(trajectory: Trajectory) -> list[str]:
+    calls: list[str] = trajectory.info.get("calls", [])
+    return calls[: trajectory.step_count]
 
 
 def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | InspectionAnswer) -> None:
@@ -108,17 +128,17 @@ def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | Inspec
         Queue.objects.filter(pk=queue.pk).update(item_count=F("item_count") + 1, items_expected=F("items_expected") + 1)
         desk.judged += 1
         desk.save(update_fields=["judged"])
-    else:
-        _withdraw_earlier(queue, item, annotator)
+    _withdraw_earlier(queue, trajectory, annotator)
     assignment = Assignment.already_judged(queue, item, annotator, now())
     assignment.save()
     KINDS[queue.kind].store([Submission(assignment, answer)])
 
 
-def _withdraw_earlier(queue: Queue, item: Item, annotator: Annotator) -> None:
-    """Withdraw earlier judgments of this session, since users may change their minds."""
-    KINDS[queue.kind].valid_judgments.filter(item=item, annotator=annotator).update(retracted_at=now())
-    judged = Assignment.objects.filter(item=item, annotator=annotator, state=Assignment.State.JUDGED)
+def _withdraw_earlier(queue: Queue, trajectory: Trajectory, annotator: Annotator) -> None:
+    """Withdraw earlier judgments of its session, since users may change their minds."""
+    items = Item.objects.filter(queue=queue, a__session_path__session=trajectory.session_path.session_id)
+    KINDS[queue.kind].valid_judgments.filter(item__in=items, annotator=annotator).update(retracted_at=now())
+    judged = Assignment.objects.filter(item__in=items, annotator=annotator, state=Assignment.State.JUDGED)
     judged.update(state=Assignment.State.UNDONE)
 
 

@@ -119,6 +119,46 @@ def test_an_edited_answer_corrects_the_call_that_it_names_or_the_last_one(sessio
     ]
 
 
+def corrected() -> list[tuple[Any, int]]:
+    return [
+        (made.item.a_id, step)
+        for made in Inspection.objects.valid()
+        for step in made.corrections.values_list("index", flat=True)
+    ]
+
+
+def test_an_edited_answer_that_names_no_call_corrects_the_one_seen_by_then(session: Session) -> None:
+    record_feedback(session=session, edited="By the door.")
+    factories.call(
+        of=session, parent=session.calls.latest("id"), message={"role": "assistant", "content": "It's red."}, number=7
+    )
+    sessions.finish_session(session=session)
+    judge_feedback()
+    main = session.paths.get(is_main=True).trajectory
+    assert main.step_count == 3
+    assert corrected() == [(main.pk, 1)]
+
+
+def test_an_edited_answer_corrects_its_call_on_any_path(session: Session) -> None:
+    helper = factories.call(of=session, message={"role": "assistant", "content": "Searched."}, number=7)
+    record_feedback(session=session, edited="Searched all.", call_id=helper.pk)
+    sessions.finish_session(session=session)
+    judge_feedback()
+    assert corrected() == [(session.paths.get(is_main=False).trajectory_id, 0)]
+    record_feedback(session=session, edited="By the door.")
+    judge_feedback()
+    assert corrected() == [(session.paths.get(is_main=True).trajectory_id, 1)]
+
+
+def test_an_edited_answer_whose_call_is_in_no_trajectory_corrects_no_other(session: Session) -> None:
+    failed = factories.call(of=session, message=SAID[0])
+    Call.objects.filter(pk=failed.pk).update(status=Call.Status.FAILED, reply=None)
+    record_feedback(session=session, edited="Searched all.", thumb=1, call_id=failed.pk)
+    sessions.finish_session(session=session)
+    judge_feedback()
+    assert (Rating.objects.count(), corrected()) == (1, [])
+
+
 def test_a_session_without_calls_gets_no_judgment(owner: Membership) -> None:
     session = factories.session(of=owner.workspace)
     record_feedback(session=session, thumb=1)
