@@ -32,4 +32,7 @@ def delete_idle_spans() -> None:
             Trace.objects.filter(pk__in=locked).update(closed_at=current_time)
         if not locked:
             return
-    Trace.objects.filter(closed_at__lt=current_time - FORGOTTEN).delete()
+    forgotten = Trace.objects.filter(closed_at__lt=current_time - FORGOTTEN).values_list("pk", flat=True)
+    # In batches: after days without this task there may be millions, which Django reads into memory first.
+    while ids := list(forgotten[:AT_ONCE]):
+        Trace.objects.filter(pk__in=ids).delete()

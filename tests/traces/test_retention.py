@@ -3,6 +3,9 @@
 from datetime import timedelta
 
 import httpx
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 
 from apps.traces import retention
@@ -51,3 +54,14 @@ def test_old_traces_are_forgotten(http: httpx.Client) -> None:
     Trace.objects.update(closed_at=now() - timedelta(days=31))
     retention.delete_idle_spans()
     assert not Trace.objects.exists()
+
+
+def test_forgotten_traces_are_deleted_in_batches(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "AT_ONCE", 2)
+    send(http, *(span(number, trace=number) for number in range(1, 6)))
+    settle()
+    Trace.objects.update(closed_at=now() - timedelta(days=31))
+    with CaptureQueriesContext(connection) as queries:
+        retention.delete_idle_spans()
+    assert not Trace.objects.exists()
+    assert sum(query["sql"].startswith('DELETE FROM "traces_trace" ') for query in queries) == 3
