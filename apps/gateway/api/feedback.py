@@ -84,7 +84,10 @@ class FeedbackSerializer(RequestSerializer):
         help_text="What the agent should have answered.",
     )
     call = serializers.UUIDField(
-        required=False, allow_null=True, default=None, help_text="Which answer was edited; left out: the last one."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Which answer was edited; left out: the last one by then.",
     )
 
 
