@@ -33,6 +33,7 @@ def test_signing_in_and_out_by_keyboard(page, owner, console):
     page.get_by_label("Password").fill("pass-phrase-1")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/settings/members/$"))
+    page.wait_for_load_state()  # the address changes before the scripts that handle keys have run
     page.keyboard.press("g")
     page.keyboard.press("h")
     expect(page).to_have_url(re.compile(r":\d+/$"))
