@@ -11,6 +11,13 @@ from tests import factories
 
 pytestmark = pytest.mark.browser
 
+SHOWN_OVER_ASIDE = """
+    () => [...document.querySelectorAll(".table-wrap")]
+        .filter((wrap) => !wrap.closest(".aside") && getComputedStyle(wrap).overflowX === "visible")
+        .filter((wrap) => wrap.getBoundingClientRect().left + wrap.scrollWidth > document.querySelector(".aside").getBoundingClientRect().left)
+        .map((wrap) => wrap.innerText)
+"""
+
 
 def test_a_version_is_previewed_frozen_and_verified(open_as, live_stack):
     ada = factories.member(Role.RESEARCHER)
@@ -38,6 +45,9 @@ def test_a_version_is_previewed_frozen_and_verified(open_as, live_stack):
     expect(page.get_by_text("Frozen", exact=True).first).to_be_visible(timeout=60_000)
     expect(page.get_by_role("heading", name="Annotators")).to_be_visible()
     assert Version.objects.get().row_counts == {"train": 2, "validation": 0, "test": 0}
+
+    page.set_viewport_size({"width": 1100, "height": 800})
+    assert page.evaluate(SHOWN_OVER_ASIDE) == []
 
     page.keyboard.press("v")
     expect(page.locator("#verification")).to_contain_text("Every file is unchanged since it was frozen.")
