@@ -35,9 +35,8 @@ def ends_of(metric: str, values: Mapping[str, float | None]) -> Ends | None:
     counted = SHARES.get(metric, "")
     if counted in values:
         trials = values[counted] or 0
-        if value is None or not (
-            0 <= value <= 1 <= trials <= MAX_TRIALS
-        ):  # a run may come from an archive, which says what it likes
+        # Checked, since a run may come from an archive.
+        if value is None or not 0 <= value <= 1 <= trials <= MAX_TRIALS:
             return None
         return Ends(*wilson(round(value * round(trials)), round(trials)))
     if extremes := _extremes_of(metric, values):
