@@ -10,7 +10,7 @@ from collections import deque
 PIECE_BYTES = 16 * 1024
 """A larger piece of a reply is processed in several passes."""
 PASS_BYTES = 16 * 1024
-"""How much of one asker's replies is processed in one pass of the event loop: about 10 ms for events of one token."""
+"""How much of one asker's replies is processed in a pass of the event loop on average: about 10 ms for events of one token."""
 
 
 class ReplyScheduler:
@@ -32,15 +32,23 @@ class ReplyScheduler:
 
     def _take(self, size: int) -> None:
         self._left -= size
+        self._renew_soon()
+
+    def _renew_soon(self) -> None:
         if not self._renews:
             self._renews = True
             asyncio.get_running_loop().call_soon(self._renew)
 
     def _renew(self) -> None:
-        """A new pass: let those continue that have waited longest."""
-        self._renews, self._left = False, PASS_BYTES
+        """A new pass: let those continue that have waited longest.
+
+        What the last pass took beyond its share, since the last piece rarely fits in exactly, is missing from this one.
+        """
+        self._renews, self._left = False, min(PASS_BYTES, self._left + PASS_BYTES)
         while self._waiting and self._left > 0:
             future, size = self._waiting.popleft()
             if not future.done():  # cancelled
                 self._take(size)
                 future.set_result(None)
+        if self._waiting:
+            self._renew_soon()
