@@ -33,6 +33,8 @@ def test_columns_of_the_run_are_told_of_it_and_all_others_of_their_step():
         ([{"episode_id": "a", "step": 0}, {"episode_id": "a", "step": 1}, {"episode_id": "b", "step": 2}], [2, 1]),
         ([{"step": 1}, {"step": 2}, {"step": 1}, {"step": 2}, {"step": 3}], [2, 3]),
         ([{"timestep": "0"}, {"timestep": "1"}], [2]),
+        ([{"task_id": "a", "step": 0}, {"task_id": "a", "step": 1}, {"task_id": "a", "step": 0}], [2, 1]),
+        ([{"run_id": "a", "step": 1}, {"run_id": "a", "step": 1}, {"run_id": "a", "step": 0}], [3]),
     ],
 )
 def test_a_run_begins_with_another_name_or_where_steps_are_counted_anew(lines, lengths):
@@ -54,6 +56,28 @@ def test_of_osworld_the_response_is_what_the_model_wrote():
     assert (second.message["content"], second.info["action"], second.done) == ("All done.", "DONE", True)
     # Its environment writes 0 for every step, whatever the outcome.
     assert (run.reward, run.task.environment, run.termination) == (None, "osworld", "Time limit exceeded")
+
+
+def test_an_answer_of_osworld_with_several_actions_is_one_step():
+    lines = [
+        osworld(1, "click()", "I click, then type.", screenshot_file="a.png"),
+        osworld(1, "type()", "I click, then type.", screenshot_file="b.png"),
+        osworld(2, "DONE", "Done."),
+    ]
+    (run,) = runs_in(*lines)
+    assert [step.message["content"] for step in run.steps] == ["I click, then type.", "Done."]
+    done = [(action["action"], action["screenshot_file"]) for action in run.steps[0].info["actions"]]
+    assert done == [("click()", "a.png"), ("type()", "b.png")]
+    assert [step.done for step in run.steps] == [False, True]
+
+
+def test_actions_of_osworld_without_an_answer_are_one_step_with_all_of_them():
+    (run,) = runs_in(osworld(1, "click()"), osworld(1, "type()"), osworld(2, "DONE"))
+    assert [step.message["content"] for step in run.steps] == ["click()\ntype()", "DONE"]
+    calls = [{"name": "computer", "input": {"action": name}} for name in ("click", "type")]
+    (run,) = runs_in(*(osworld(1, call, "Both.") for call in calls))
+    (step,) = run.steps
+    assert [call["function"]["arguments"]["action"] for call in step.message["tool_calls"]] == ["click", "type"]
 
 
 def test_runs_of_osworld_in_files_of_their_own_are_not_the_same_task():
