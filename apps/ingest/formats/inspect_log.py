@@ -90,6 +90,8 @@ def _add(conversation: Conversation, entry: Json, calls: dict[str, dict[str, Any
         failed = mapping(message.pop("error", None))
         message |= {"name": message.pop("function", None), "is_error": bool(failed)}
         message["content"] = message.get("content") or text(failed.get("message"))
+    elif message["role"] == "assistant" and details.get("source") == "input":
+        message["loss"] = False  # part of the sample's prompt
     step = conversation.add(message)
     call = calls.get(text(details.get("id"))) if step else None
     if step and call:

@@ -129,7 +129,7 @@ def _trajectory(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
     extra["tags"] = [*tags, side_name] if pair.sides == NAMES else tags
     if name:
         extra["id"] = f"{name}/{side_name}"
-    return chat_trajectory(Chat(extra, prompt + answer, ()))
+    return chat_trajectory(Chat(extra, answer, (), prompt=prompt))
 
 
 def _turns(prompts: Json, answers: Json) -> list[Json]:

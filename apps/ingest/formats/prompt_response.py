@@ -61,7 +61,7 @@ def _trajectory(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
     if earlier := _earlier(row):
         prompt = earlier + prompt
         used_keys.append("history")
-    yield chat_trajectory(Chat(row, prompt + answer, tuple(used_keys)))
+    yield chat_trajectory(Chat(row, answer, tuple(used_keys), prompt=prompt))
 
 
 def _earlier(row: dict[str, Json]) -> list[Json]:

@@ -2,6 +2,7 @@
 
 The simulated user has tools of its own. Its calls and their results (`requestor` “user”) never reach the agent, so they are
 kept beside the chat, in `info`, not in a step's context. The user's scenario is kept with the task and labeled as such.
+The agent's greeting, and the turns that a task begins with (`message_history`), are tau2's own and context.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from contract import jsontext
 from contract.trajectory import FOR_SIMULATED_USER
 
 EXPECTED = "An object with `simulations`, each with `task_id` and `messages`, and `tasks`."
+GREETING = "Hi! How can I help you today?"
 OF_MESSAGE = (
     "turn_idx",
     "timestamp",
@@ -64,8 +66,12 @@ def _trajectory(
 ) -> TrajectoryRecord:
     conversation = Conversation()
     aside: list[Json] = []
-    for entry in required_list(run, "messages"):
+    entries = required_list(run, "messages")
+    has_usage = any(mapping(entry).get("usage") for entry in entries if mapping(entry).get("role") == "assistant")
+    for index, entry in enumerate(entries):
         for message in _unpacked(entry):
+            if _is_tau2s(message, is_first=index == 0, has_usage=has_usage):
+                message = {**message, "loss": False}
             if _is_of_the_user(message):
                 aside.append(message)
             if not _is_of_the_user(message) or (message.get("content") and message.get("role") == "user"):
@@ -111,6 +117,13 @@ def _is_of_the_user(message: dict[str, Any]) -> bool:
     if message.get("role") == "tool":
         return message.get("requestor") == "user"
     return message.get("role") == "user" and bool(message.get("tool_calls"))
+
+
+def _is_tau2s(message: dict[str, Any], *, is_first: bool, has_usage: bool) -> bool:
+    """Whether no model wrote an agent's message. `has_usage`: the agent's messages report usage, so one that doesn't wasn't generated."""
+    if message.get("role") != "assistant" or message.get("usage"):
+        return False
+    return has_usage or (is_first and message.get("content") == GREETING)
 
 
 def _add(conversation: Conversation, entry: dict[str, Any]) -> None:

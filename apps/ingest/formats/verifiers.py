@@ -31,7 +31,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
     prompt, completion = _messages(row, "prompt", "user"), _messages(row, "completion", "assistant")
-    trajectory = chat_trajectory(Chat(row, prompt + completion, USED))
+    trajectory = chat_trajectory(Chat(row, completion, USED, prompt=prompt))
     environment = text(first_of(row, "env_id", "task"))
     # `example_id` is only unique within one run of one environment, so runs with equal prompts share a task. Games give all
     # players the same prompt; there the hidden answer, or the example's `info`, distinguishes them.

@@ -173,6 +173,8 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
             if message["content"]:
                 info["action"] = message["content"]
             message["content"] = written
+            if (thought := message.get("reasoning_content")) and thought.strip() in written:
+                info["thought"] = message.pop("reasoning_content")  # parsed from it, too
         next_observation = first_of(details, *(BEFORE if is_after else ()), *AFTER)
         steps.append(
             StepRecord(

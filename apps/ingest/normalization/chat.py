@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from apps.ingest.normalization.columns import (
     ENVIRONMENT,
     INSTANCE,
@@ -33,10 +35,13 @@ NAMES_OF_CHAT = (
 
 
 class Chat(Columns):
-    """A row's messages and its other columns."""
+    """A row's messages and its other columns; `prompt` holds messages before those that the policy didn't write, whoever speaks in them."""
 
-    def __init__(self, row: dict[str, Json], messages: list[Json], taken: tuple[str, ...]) -> None:
+    def __init__(
+        self, row: dict[str, Json], messages: list[Json], taken: tuple[str, ...], *, prompt: Sequence[Json] = ()
+    ) -> None:
         super().__init__(row, (*USED, *taken))
+        self.prompt = [*prompt]
         self.messages = messages
 
 
@@ -45,14 +50,19 @@ def chat_trajectory(chat: Chat) -> TrajectoryRecord:
     row = chat.row
     # In a Responses API object, and nowhere else, `instructions` is the system prompt.
     system = chat.take(_prompt, (*SYSTEM, "instructions") if row.get("object") == "response" else SYSTEM)
-    if system and chat.messages and role_of(chat.messages[0]) != "system":
-        chat.messages = [{"role": "system", "content": system}, *chat.messages]
-    conversation = to_steps(chat.messages)
+    first = next(iter(chat.prompt or chat.messages), None)
+    if system and first is not None and role_of(first) != "system":
+        chat.prompt = [{"role": "system", "content": system}, *chat.prompt]
+    conversation = to_steps(chat.prompt)
+    asked = opening_of(conversation)
+    conversation.become_context()
+    for message in chat.messages:
+        conversation.add(message)
     for step in conversation.steps:
         if (reward := reward_of(step.info.get("reward"))) is not None:
             step.reward = reward
             del step.info["reward"]
-    opening = opening_of(conversation)
+    opening = asked if any(message["role"] == "user" for message in asked) else opening_of(conversation)
     usage = mapping(first_of(row, "usage") or inside(row, "response.usage"))
     if usage and conversation.steps:
         # A row of an API log: its usage belongs to the answer that it records.

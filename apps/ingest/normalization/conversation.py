@@ -104,6 +104,11 @@ class Conversation:
             raise BadRow(f"A message has the role {_quoted(role)}.", EXPECTED_ROLES)
         return None
 
+    def become_context(self) -> None:
+        """Make everything so far context of the next turn: it's a prompt in the form of a chat, and the policy wrote none of it."""
+        self.waiting = [message for step in self.steps for message in (*step.context, step.message)] + self.waiting
+        self.steps, self._is_thinking = [], False
+
     def _interrupted(self, entry: Message) -> StepRecord | None:
         """Add an assistant message that contains tool results. Returns the last of its steps."""
         step = None

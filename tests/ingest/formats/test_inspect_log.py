@@ -86,3 +86,15 @@ def test_an_attachment_that_is_named_without_end_is_refused():
     parts = [{"type": "text", "text": "attachment://long"}] * 10_000
     row = changed(attachments={"long": "x" * 1_000_000}, messages=[{"role": "user", "content": parts}])
     assert "counted once per reference, have more than 67,108,864 characters" in refusal("inspect", row)[0]
+
+
+def test_answers_in_a_samples_prompt_are_context():
+    shown = [
+        {"role": "user", "content": "1+1", "source": "input"},
+        {"role": "assistant", "content": "2", "source": "input"},
+        {"role": "user", "content": "2+2", "source": "input"},
+        {"role": "assistant", "content": "4", "source": "generate"},
+    ]
+    (step,) = read("inspect", changed(messages=shown)).steps
+    assert step.message["content"] == "4"
+    assert [message["role"] for message in step.context] == ["user", "assistant", "user"]

@@ -130,3 +130,15 @@ def test_each_side_is_its_own_models(models, names):
     first, second = both({"prompt": "q", names[0]: "y", names[1]: "n", **models})
     assert (first.policy, second.policy) == ("m", "n")
     assert not models.keys() & (first.info.keys() | second.info.keys())
+
+
+def test_earlier_turns_in_the_prompt_are_context_of_both_answers():
+    earlier = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello"},
+        {"role": "user", "content": "q"},
+    ]
+    row = {"prompt": earlier, "response_a": "good", "response_b": "bad"}
+    records = list(formats.named("judged-pairs").read(row, "f"))
+    assert [[step.message["content"] for step in record.steps] for record in records] == [["good"], ["bad"]]
+    assert [record.steps[0].context for record in records] == [earlier, earlier]

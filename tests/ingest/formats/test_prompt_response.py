@@ -81,6 +81,8 @@ def test_labeled_completions_are_the_steps_of_one_answer():
 def test_what_was_said_before_an_instruction_comes_before_it():
     record = read("prompt-response", {"instruction": "q", "output": "a", "history": [["p", "o"]]})
     assert [message["content"] for message in record.messages()] == ["p", "o", "q", "a"]
+    # The row is about its last answer.
+    assert [step.message["content"] for step in record.steps] == ["a"]
 
 
 @pytest.mark.parametrize("name", ["trajectory", "intermediate_steps", "events"])

@@ -231,6 +231,11 @@ def test_the_text_that_an_action_was_read_out_of_is_what_the_model_wrote():
     record = read("retrace-simple", {"task_id": 7, "intent": "Go there.", "trajectory": steps})
     (step,) = record.steps
     assert (step.message["content"], step.info) == ("I see it. ```click [1]```", {"action": "click [1]"})
+    # Nor was a thought in it written a second time.
+    (read_out,) = read("retrace-simple", {"task_id": 7, "trajectory": [{**steps[0], "thought": "I see it."}]}).steps
+    assert read_out.message == step.message
+    (apart,) = read("retrace-simple", {"task_id": 7, "trajectory": [{**steps[0], "thought": "A link."}]}).steps
+    assert apart.message == {**step.message, "reasoning_content": "A link."}
 
 
 def test_pages_as_accessibility_trees_are_what_was_seen_and_the_last_of_them_where_it_ended():

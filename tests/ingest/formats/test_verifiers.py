@@ -111,3 +111,25 @@ def test_messages_in_a_cell_of_a_table_are_messages():
     record = read("verifiers", row)
     assert [*record.messages()] == prompt + completion
     assert record.info == {"label": "True"}
+
+
+def test_turns_of_the_prompt_are_context_whoever_speaks_in_them():
+    shown = [
+        {"role": "user", "content": "1+1"},
+        {"role": "assistant", "content": "2"},
+        {"role": "user", "content": "2+2"},
+    ]
+    record = read(
+        "verifiers", {"prompt": shown, "completion": [{"role": "assistant", "content": "4"}], "system": "Add."}
+    )
+    (step,) = record.steps
+    assert step.context == [{"role": "system", "content": "Add."}, *shown]
+    assert step.message["content"] == "4"
+
+
+def test_calls_of_the_prompt_are_context_and_results_in_the_completion_answer_them():
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    asked = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    answered = [{"role": "tool", "content": "found"}, {"role": "assistant", "content": "It's found."}]
+    (step,) = read("verifiers", {"prompt": asked, "completion": answered}).steps
+    assert step.context == [*asked, {"role": "tool", "tool_call_id": "c1", "content": "found"}]
