@@ -8,7 +8,7 @@ from contract import jsontext
 from contract.values import BadRow, Json, text
 
 Message = dict[str, Any]
-"""role, content, and, where they apply, reasoning_content, tool_calls, tool_call_id, name."""
+"""role, content, and, where they apply, reasoning_content, tool_calls, tool_call_id, name, weight (see `is_turn`)."""
 ToolSchema = dict[str, Any]
 """{"type": "function", "function": {"name", "description", "parameters"}}"""
 
@@ -48,6 +48,16 @@ def text_of(content: Json, *, first: int | None = None) -> str:
         text = "\n".join(part if type(part) is str else jsontext.dumps(part).decode() for part in parts)
         return text if first is None else text[:first]
     return ""
+
+
+def is_turn(message: Message) -> bool:
+    """Whether the policy wrote the message. Another's answer, such as one shown as an example, has OpenAI's mark `"weight": 0`."""
+    return message["role"] == "assistant" and message.get("weight") != 0
+
+
+def as_context(message: Message) -> Message:
+    """The message as one that the policy didn't write."""
+    return {**message, "weight": 0} if is_turn(message) else message
 
 
 def are_calls(calls: Json) -> bool:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
 from contract import jsontext
-from contract.messages import EXPECTED_CALL, Message, ToolSchema, are_calls, checked
+from contract.messages import EXPECTED_CALL, Message, ToolSchema, are_calls, as_context, checked
 from contract.values import (
     BadRow,
     Json,
@@ -180,6 +180,11 @@ class Trajectory:
     def messages(self) -> list[Message]:
         """The chat, in order."""
         return [*(message for step in self.steps for message in (*step.context, step.message)), *self.closing]
+
+    def chat(self) -> list[Message]:
+        """The chat, in order, with the policy's messages as its only turns (`messages.is_turn`)."""
+        pairs = ((*map(as_context, step.context), step.message) for step in self.steps)
+        return [*(message for pair in pairs for message in pair), *map(as_context, self.closing)]
 
     @classmethod
     def from_json(cls, data: Json) -> Self:

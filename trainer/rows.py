@@ -66,7 +66,7 @@ def demonstration_from_json(row: JsonObject) -> Demonstration:
     """Raises ValueError."""
     if row.get("format") == FORMAT:
         trajectory = Trajectory.from_json(row)
-        return Demonstration([], completion_in({"steps": trajectory.messages()}, "steps"), trajectory.tools)
+        return Demonstration([], completion_in({"steps": trajectory.chat()}, "steps"), trajectory.tools)
     if "messages" in row:
         shown = DemonstrationRow.from_json(row)
         return Demonstration([], shown.messages, shown.tools, shown.train_turns or None)
@@ -92,7 +92,7 @@ def unpaired_by_outcome(trajectory: Trajectory) -> UnpairedRow:
     if trajectory.success is None or not trajectory.steps:
         raise ValueError("the trajectory has no turn, or its outcome does not say whether it succeeded")
     prompt = trajectory.steps[0].context
-    completion = trajectory.messages()[len(prompt) :]
+    completion = trajectory.chat()[len(prompt) :]
     return UnpairedRow(prompt, completion, trajectory.success, trajectory.tools)
 
 
@@ -110,5 +110,5 @@ def judged_by_environment(trajectory: Trajectory) -> ProcessLabelsRow:
         reward = step.reward or 0.0
         labels.append(-1.0 if step.error is not None or reward < 0 else 1.0 if reward > 0 else 0.0)
     first_error = next((turn for turn, label in enumerate(labels) if label == -1.0), -1)
-    messages = completion_in({"steps": trajectory.messages()}, "steps")
+    messages = completion_in({"steps": trajectory.chat()}, "steps")
     return ProcessLabelsRow(messages, trajectory.tools, step_labels=labels, first_error=first_error)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 from annotated_types import Ge, Le
 from pydantic import Field, WithJsonSchema
 
-from contract.messages import ROLES, Message, ToolSchema
+from contract.messages import ROLES, Message, ToolSchema, is_turn
 from contract.values import JsonObject
 
 Messages = list[Message]
@@ -102,7 +102,7 @@ def messages_in(row: JsonObject, name: str) -> list[Message]:
 
 
 def completion_in(row: JsonObject, name: str) -> list[Message]:
-    """Messages with at least one from the assistant. Raises ValueError."""
+    """Messages with at least one turn. Raises ValueError."""
     messages = messages_in(row, name)
     if not turns_in(messages):
         raise ValueError(f"{name} has no assistant message, so there is nothing to learn from")
@@ -110,8 +110,8 @@ def completion_in(row: JsonObject, name: str) -> list[Message]:
 
 
 def turns_in(messages: list[Message]) -> int:
-    """The number of turns (assistant messages)."""
-    return sum(message["role"] == "assistant" for message in messages)
+    """The number of the policy's turns."""
+    return sum(map(is_turn, messages))
 
 
 def tools_in(row: JsonObject) -> list[ToolSchema]:

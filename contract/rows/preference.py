@@ -36,7 +36,7 @@ class PreferenceRow:
     prompt: Messages
     """Chat messages that both trajectories share: all leading steps that are byte-identical, and the context of the first that isn't."""
     chosen: Messages
-    """The rest of the better trajectory: assistant turns with tool and user messages between them, ending with the last assistant turn."""
+    """The rest of the better trajectory: assistant turns with tool and user messages between them, ending with the last assistant turn. Assistant messages that the policy didn't write have `"weight": 0` and no loss."""
     rejected: Messages
     """The rest of the other trajectory."""
     tools: Tools = field(default_factory=list)

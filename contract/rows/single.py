@@ -45,7 +45,7 @@ class DemonstrationRow:
     weight: Weight = 1.0
     """Weight of the row."""
     train_turns: list[bool] = field(default_factory=list)
-    """For each assistant message, whether to learn from it; empty means all."""
+    """For each turn, that is, each assistant message without `"weight": 0`, whether to learn from it; empty means all."""
     origin: str = ""
     """`accepted` or `corrected`."""
     annotators: Annotators = field(default_factory=list)
@@ -121,7 +121,7 @@ class ProcessLabelsRow:
     weight: Weight = 1.0
     """Weight of the row."""
     step_labels: list[float | None] = field(default_factory=list)
-    """For each assistant message, −1 bad, 0 neutral, +1 good, or the mean of several judgments; null if nobody judged it."""
+    """For each turn, that is, each assistant message without `"weight": 0`, −1 bad, 0 neutral, +1 good, or the mean of several judgments; null if nobody judged it."""
     first_error: int | None = None
     """Index of the turn with the first error, from 0; −1 for none; null if nobody looked for it, or annotators disagree."""
     annotators: Annotators = field(default_factory=list)
@@ -135,9 +135,7 @@ class ProcessLabelsRow:
         turns = turns_in(messages)
         labels = [None] * turns if row.get("step_labels") is None else row["step_labels"]
         if not isinstance(labels, list) or len(labels) != turns:
-            raise ValueError(
-                f"step_labels is {described(labels)}, not a list of {turns}, one for each assistant message"
-            )
+            raise ValueError(f"step_labels is {described(labels)}, not a list of {turns}, one for each turn")
         values = [number_in({"a step label": label}, "a step label") for label in labels]
         if any(value is not None and not -1 <= value <= 1 for value in values):
             raise ValueError(f"step_labels is {described(labels)}, with a label outside -1 … 1")

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import TypedDict
 
-from contract.messages import Message, text_of
+from contract.messages import Message, is_turn, text_of
 from contract.rows.single import ProcessLabelsRow
 from contract.values import JsonObject, mapping
 
@@ -52,7 +52,7 @@ def _pieces(messages: Sequence[Message]) -> tuple[str, list[str]]:
     prompt: list[str] | None = None
     completions: list[str] = []
     for message in messages:
-        if message["role"] != "assistant":
+        if not is_turn(message):
             before.append(text_of(message.get("content")))
             continue
         if prompt is None:

@@ -40,3 +40,11 @@ def test_a_row_ends_before_the_first_step_that_nothing_is_known_of(labels, first
     row = stepwise({"messages": MESSAGES, "step_labels": labels, "first_error": first_error})
     assert (row and row["labels"]) == expected
     assert row is None or len(row["completions"]) == len(row["labels"])
+
+
+def test_an_answer_that_the_policy_did_not_write_is_no_step():
+    shown = [{"role": "user", "content": "Find the key."}, {"role": "assistant", "weight": 0, "content": "It's here."}]
+    row = stepwise({"messages": [*shown, *MESSAGES[1:]], "step_labels": [1.0, -0.5]})
+    assert row is not None
+    assert row["prompt"] == "Find the key.\n\nIt's here.\n\nFind the lamp."
+    assert (len(row["completions"]), row["labels"]) == (2, [True, False])

@@ -11,6 +11,7 @@ from trainer.failures import DataFailure
 from trainer.rows import (
     Demonstration,
     read_demonstrations,
+    read_judged_steps,
     read_preferences,
     read_unpaired,
 )
@@ -116,3 +117,21 @@ def test_single_runs_come_from_rows_of_their_own_from_both_sides_of_a_pair_and_f
 def test_what_other_rows_may_not_say_is_named(read: Any, row: dict[str, Any], problem: str, tmp_path: Path):
     with pytest.raises(DataFailure, match=problem):
         read(written(tmp_path / "rows.jsonl", row))
+
+
+def test_answers_in_a_trajectorys_context_are_no_turns_to_learn(tmp_path: Path):
+    shown = {"role": "assistant", "content": "2", "is_demo": True}
+    steps = [{"context": [ASK, shown, ASK], "message": GOOD}, {"context": [shown, ASK], "message": BAD, "error": "!"}]
+    trajectory = {
+        "format": "retrace/1",
+        "task": {"key": "t"},
+        "steps": steps,
+        "outcome": {"success": True},
+        "closing": [shown],
+    }
+    path = written(tmp_path / "rows.jsonl", trajectory)
+    of_another = {**shown, "weight": 0}
+    chat = [ASK, of_another, ASK, GOOD, of_another, ASK, BAD, of_another]
+    assert read_demonstrations(path) == [Demonstration([], chat)]
+    assert read_judged_steps(path)[0].step_labels == [0.0, -1.0]
+    assert read_unpaired(path) == [UnpairedRow([ASK, shown, ASK], chat[3:], True)]

@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from contract.configs import FileTrainingConfig
 from contract.events import Warned
+from contract.messages import is_turn
 from contract.rows import PreferenceRow
 from trainer.algorithms.preferences import Pair, TokenizedPairs, rendered_pair, usable
 from trainer.algorithms.training_run import TrainingRun
@@ -37,7 +38,7 @@ def without_ties(row: PreferenceRow) -> PreferenceRow | None:
 
 def first_turns(row: PreferenceRow) -> PreferenceRow | None:
     """The row as a step preference: each side's first turn. None for ties, and if the sides first differ in context rather than in a turn."""
-    if row.tie or "assistant" not in {row.chosen[0]["role"]} & {row.rejected[0]["role"]}:
+    if row.tie or not (is_turn(row.chosen[0]) and is_turn(row.rejected[0])):
         return None
     return replace(row, chosen=row.chosen[:1], rejected=row.rejected[:1])
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedTokenizerBase
 from trl.chat_template_utils import has_generation_markers
 
-from contract.messages import Message, ToolSchema
+from contract.messages import Message, ToolSchema, is_turn
 from trainer.failures import ConfigFailure
 from trainer.rendering.message_form import ANSWER, QUESTION, THINK, THOUGHT, in_template_form
 
@@ -74,22 +74,25 @@ def render_by_prefixes(
 def render_completion(
     tokenizer: PreTrainedTokenizerBase, prompt: list[Message], completion: list[Message], tools: list[ToolSchema]
 ) -> Rendered:
-    """Render prompt and completion, with only the completion's assistant messages in the mask. Raises ValueError if it can't be learned from.
+    """Render prompt and completion, with only the policy's turns of the completion in the mask. Raises ValueError if it can't be learned from.
 
     Ends with the last policy token: a tool result after it carries no loss, and rewards are read there.
     """
     rendered = render(tokenizer, prompt + completion, tools)
     turns = runs_of_ones(rendered.mask)
-    assistants = [message["role"] == "assistant" for message in prompt + completion]
-    if len(turns) != sum(assistants):
-        raise ValueError(f"the template marks {len(turns)} assistant turns, expected {sum(assistants)}")
-    completion_turns = turns[sum(assistants[: len(prompt)]) :]
-    texts = [str(tokenizer.decode(rendered.ids[turn.start : turn.stop])) for turn in completion_turns]
-    check_turns(texts, [message for message in completion if message["role"] == "assistant"])
+    assistants = [index for index, message in enumerate(prompt + completion) if message["role"] == "assistant"]
+    if len(turns) != len(assistants):
+        raise ValueError(f"the template marks {len(turns)} assistant turns, expected {len(assistants)}")
+    in_completion = [(turn, index - len(prompt)) for turn, index in zip(turns, assistants, strict=True)]
+    policy_turns = [turn for turn, index in in_completion if index >= 0 and is_turn(completion[index])]
+    texts = [str(tokenizer.decode(rendered.ids[turn.start : turn.stop])) for turn in policy_turns]
+    check_turns(texts, [message for message in completion if is_turn(message)])
     if has_generation_markers(tokenizer.chat_template):
         check_prompts(tokenizer, prompt, completion, tools)
-    begin, end = completion_turns[0].start, completion_turns[-1].stop
-    mask = [0] * begin + rendered.mask[begin:end]
+    end = policy_turns[-1].stop
+    mask = [0] * end
+    for turn in policy_turns:
+        mask[turn.start : turn.stop] = [1] * len(turn)
     return Rendered(rendered.ids[:end], mask)
 
 
@@ -101,7 +104,7 @@ def check_prompts(
     For turns without reasoning, checking the first one is enough.
     """
     messages = prompt + completion
-    turns = [index for index, message in enumerate(messages) if message["role"] == "assistant" and index >= len(prompt)]
+    turns = [index for index, message in enumerate(messages) if is_turn(message) and index >= len(prompt)]
     if not any(map(has_reasoning, messages)):
         turns = turns[:1]
     chat = written(tokenizer, messages, tools)

@@ -72,7 +72,7 @@ def rendered(tokenizer: PreTrainedTokenizerBase, trajectory: Trajectory) -> Rend
     if not trajectory.steps:
         return None
     try:
-        return render_completion(tokenizer, [], trajectory.messages(), trajectory.tools)
+        return render_completion(tokenizer, [], trajectory.chat(), trajectory.tools)
     except Exception:  # a template may raise anything: TemplateError, TypeError, …
         return None
 

@@ -5,6 +5,7 @@ r"""Normalizes chat messages for rows, in the format that TRL and chat templates
 - Content is always text: typed parts are joined, and a non-text part is named in brackets. `developer` messages become `system`
   messages, which every chat template supports.
 - `tools` is one JSON string. As a column of structs, Arrow would merge the schemas of different tools into one with nulls.
+- Assistant messages that the policy didn't write, which were context of its turns, have OpenAI's mark `"weight": 0`.
 - NUL characters stay. Lone surrogates, which no tokenizer can encode, become U+FFFD unless the recipe keeps them.
 """
 
@@ -56,18 +57,21 @@ def _without_ids(message: bytes) -> bytes:
 def read_turns(steps: bytes, *, keep_surrogates: bool = False) -> list[Turn]:
     """A trajectory's stored steps, a JSON list of [context, message], as turns of encoded messages."""
     return [
-        Turn([encode_message(turn, keep_surrogates) for turn in context], encode_message(message, keep_surrogates))
+        Turn([encode_context(turn, keep_surrogates) for turn in context], encode_message(message, keep_surrogates))
         for context, message in jsontext.loads(steps)
     ]
 
 
 def encode_message(raw: dict[str, Json], keep_surrogates: bool = False) -> bytes:
     """One chat message in the format that chat templates expect, as JSON. Keys have a fixed order, so equal messages are equal bytes."""
-    message = _normalized(raw)
-    try:
-        return orjson.dumps(message)
-    except TypeError:
-        return _encode_slowly(message, keep_surrogates)
+    return encode(_normalized(raw), keep_surrogates=keep_surrogates)
+
+
+def encode_context(raw: dict[str, Json], keep_surrogates: bool = False) -> bytes:
+    """A message to the policy, likewise."""
+    if raw["role"] != "assistant":
+        return encode_message(raw, keep_surrogates)
+    return encode({"role": "assistant", "weight": 0, **_normalized(raw)}, keep_surrogates=keep_surrogates)
 
 
 def _normalized(raw: dict[str, Json]) -> dict[str, Json]:

@@ -15,7 +15,9 @@ from typing import NamedTuple
 from apps.datasets.rows.chat_encoding import Turn, alike
 
 ASSISTANT = b'{"role":"assistant"'
-"""Prefix of an assistant message encoded by `encode_message`."""
+"""Prefix of an encoded assistant message."""
+CONTEXT = b'{"role":"assistant","weight":0'
+"""Prefix of one that the policy didn't write, as encoded by `encode_context`."""
 
 
 class Sides(NamedTuple):
@@ -82,9 +84,13 @@ def first_actions(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
     """Only the two actions at which the trajectories diverge. Raises Unusable."""
     full = sides(chosen, rejected)
     better, worse = full.chosen[0], full.rejected[0]
-    if alike(better, worse) or not (better.startswith(ASSISTANT) and worse.startswith(ASSISTANT)):
+    if alike(better, worse) or not (_is_turn(better) and _is_turn(worse)):
         raise NoTurn
     return Sides(full.prompt, [better], [worse], full.shared_turns)
+
+
+def _is_turn(message: bytes) -> bool:
+    return message.startswith(ASSISTANT) and not message.startswith(CONTEXT)
 
 
 def _common(left: Sequence[bytes], right: Sequence[bytes]) -> int:

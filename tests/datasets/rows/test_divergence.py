@@ -127,3 +127,16 @@ def test_runs_that_begin_without_a_message_make_no_row() -> None:
 def test_the_same_runs_make_no_row() -> None:
     with pytest.raises(SameTrajectories):
         sides([START], [turn([user("go")], assistant("look"))])
+
+
+def test_an_answer_in_the_context_is_no_action() -> None:
+    """Such as one that another agent gave, as an example."""
+    steps = json.dumps([[[user("go"), assistant("gone")], assistant("look")]]).encode()
+    other = json.dumps([[[user("go"), assistant("went")], assistant("look")]]).encode()
+    one, another = read_turns(steps), read_turns(other)
+    assert [json.loads(message) for message in sides(one, another).chosen] == [
+        {"role": "assistant", "weight": 0, "content": "gone"},
+        assistant("look"),
+    ]
+    with pytest.raises(NoTurn):
+        first_actions(one, another)

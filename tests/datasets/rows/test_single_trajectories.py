@@ -21,6 +21,7 @@ from apps.datasets.card import markdown
 from apps.datasets.models import Version, VersionJudgment
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.training.queries import lineage_of
+from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import builders
 from tests.annotation.desk.test_assignments import take
@@ -200,3 +201,17 @@ def test_pages_show_such_a_version(client: Any, member: Membership, inspected: Q
     shown = client.post(reverse("datasets:preview", args=[version.dataset_id]), form).content.decode()
     assert f"Freeze version {version.number + 1}" in shown
     assert "2 trajectories" in shown
+
+
+def test_answers_in_the_context_are_no_turns_of_a_row(member: Membership, inspected: Queue) -> None:
+    """A label or a flag for each step would otherwise not be one for each assistant message."""
+    for trajectory in Trajectory.objects.filter(workspace=member.workspace):
+        step = trajectory.steps.get(index=0)
+        step.context = [{"role": "user", "content": "1 + 1"}, {"role": "assistant", "content": "2"}, *step.context]
+        step.save()
+    labeled = freeze(member, inspected, row_type="steps")
+    assert {len(row.step_labels) for row in read_judged_steps(train_file(labeled))} == {4}
+    shown = freeze(member, inspected, row_type="demonstrations")
+    rows = read_demonstrations(train_file(shown))
+    assert sorted(row.train_turns or [] for row in rows) == [[True] * 3, [True] * 4]
+    assert [message["content"] for message in rows[0].completion if message.get("weight") == 0] == ["2"]

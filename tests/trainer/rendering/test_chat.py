@@ -88,6 +88,16 @@ def test_a_completion_is_masked_after_its_prompt_and_cut_after_its_last_own_toke
     assert render_completion(tokenizer, CHAT[:6], CHAT[6:], TOOLS) == (ids, mask)
 
 
+@pytest.mark.parametrize(("tokenizer", "pieces"), [(small_tokenizer(), SMALL), (qwen3(), QWEN3)])
+def test_an_answer_that_the_policy_did_not_write_carries_no_loss(tokenizer: Any, pieces: Any):
+    """ANSWER is the second turn."""
+    ids, mask = by_hand(tokenizer, [(text, own and index != 7) for index, (text, own) in enumerate(pieces[:-1])])
+    shown = [*CHAT[:4], {**ANSWER, "weight": 0}, *CHAT[5:]]
+    assert render_completion(tokenizer, [], shown, TOOLS) == (ids, mask)
+    (last,) = runs_of_ones(render_completion(tokenizer, [], [*CHAT[:3], RESULT, {**ANSWER, "weight": 0}], TOOLS).mask)
+    assert last.stop == len(by_hand(tokenizer, pieces[:4])[0])
+
+
 def test_a_tool_result_at_the_end_is_cut_off():
     rendered = render_completion(small_tokenizer(), [SYSTEM, ASK], [FIRST, RESULT], TOOLS)
     assert rendered == by_hand(small_tokenizer(), SMALL[:4])
