@@ -93,7 +93,7 @@ class SubgoalsTerm(RewardTerm):
 
 
 class SafetyTerm(RewardTerm):
-    """−1 if a hard rule was broken; otherwise minus the share of turns that broke a soft one."""
+    """−1 if a hard rule was broken; otherwise minus half the share of turns that broke a soft one."""
 
     TITLE = "Safety"
     LOW = -1.0

@@ -13,7 +13,7 @@ from random import SystemRandom
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, Min, OuterRef, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
@@ -102,7 +102,16 @@ def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assi
 def lock_desk(*, queue: UUID, annotator: UUID) -> Desk:
     """This annotator's desk, locked until the transaction ends, which serializes one person's actions."""
     desk = _DESK.first(queue=queue, annotator=annotator)
-    return desk or Desk.objects.select_for_update().get_or_create(queue_id=queue, annotator_id=annotator)[0]
+    if desk is not None:
+        return desk
+    columns = {"returns_seen": _reserved_since(queue, annotator)}
+    return Desk.objects.select_for_update().get_or_create(queue_id=queue, annotator_id=annotator, defaults=columns)[0]
+
+
+def _reserved_since(queue: UUID, annotator: UUID) -> datetime:
+    """Since when items are reserved for somebody who begins only now. They come first, as those that are reserved for people who are at work."""
+    reserved = ItemAssignee.objects.filter(queue=queue, user__in=Annotator.objects.filter(pk=annotator).values("user"))
+    return reserved.aggregate(since=Min("item__returned_at"))["since"] or now()
 
 
 def _open_assignments(queue: UUID, annotator: UUID) -> QuerySet[Assignment]:

@@ -147,13 +147,15 @@ def decide_trajectory(votes: Sequence[TrajectoryVote], recipe: Recipe, *, steps:
         return TrajectoryDecision([], [Drop.OVERRULED])
     rule = ROW_TYPES[recipe.row_type].trajectories
     assert rule is not None, f"no {recipe.row_type} row is made of a single trajectory"
-    groups = [[vote] for vote in votes] if recipe.judgments == "each" else [list(votes)]
+    of_each = recipe.judgments == "each"
+    groups = [[vote] for vote in votes] if of_each else [list(votes)]
+    margin = 1 if of_each else recipe.minimum_margin
     verdicts: list[TrajectoryVerdict] = []
     dropped: list[Drop] = []
     for group in groups:
-        decision = rule.decide(group, recipe.minimum_margin, steps)
+        decision = rule.decide(group, margin, steps)
         verdicts += decision.verdicts
         dropped += decision.dropped
-    if recipe.judgments == "each" and verdicts and rule.divides_weight:
+    if of_each and verdicts and rule.divides_weight:
         verdicts = [verdict._replace(weight=1 / len(verdicts)) for verdict in verdicts]
     return TrajectoryDecision(verdicts, dropped)

@@ -1,10 +1,12 @@
 """Items reserved for named people: claims respect it, and each item still gets the queue's number of judgments."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.accounts import membership_changes
 from apps.accounts.api_tokens import issue_token
@@ -66,6 +68,14 @@ def test_an_assigned_item_comes_to_its_person_first_and_to_nobody_else(
     assign_items(queue=queue, items=[third], people=[ada.user], by=researcher)
     assert judged_by(queue, ben) == [first, second]
     assert judged_by(queue, ada) == [third]
+
+
+def test_an_assigned_item_comes_first_to_somebody_who_begins_later(researcher: Membership, ada: Membership) -> None:
+    queue = builders.queue(of=researcher.workspace, items=3)
+    first, second, third = ids(queue)
+    assign_items(queue=queue, items=[third], people=[ada.user], by=researcher)
+    Item.objects.filter(pk=third).update(returned_at=now() - timedelta(days=1))
+    assert judged_by(queue, ada) == [third, first, second]
 
 
 def test_each_item_gets_exactly_as_many_judgments_as_its_queue_asks_for(

@@ -65,6 +65,13 @@ def test_a_run_is_desirable_by_majority(opinions: list[int], rules: Any, label: 
     assert decided.dropped == ([drop] if drop else [])
 
 
+@pytest.mark.parametrize("row_type", ["unpaired", "demonstrations"])
+def test_the_smallest_lead_is_asked_of_majorities_only(row_type: str):
+    votes = [vote(1, 1), vote(2, 1)]
+    rules = recipe(row_type, judgments="each", minimum_margin=2)
+    assert len(decide_trajectory(votes, rules, steps=1).verdicts) == 2
+
+
 def test_an_accepted_run_is_a_demonstration_without_its_bad_turns():
     votes = [vote(1, labels={0: 1, 1: -1}), vote(2, labels={1: 0})]
     [verdict] = decide_trajectory(votes, recipe("demonstrations"), steps=3).verdicts
