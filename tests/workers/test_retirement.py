@@ -16,6 +16,7 @@ from django.db import connection
 from django.utils.timezone import now
 
 from apps.common.stack.paths import StackPaths
+from apps.gateway.sessions import finish_session, open_session
 from apps.jobs import lifecycle
 from apps.jobs.models import JobState, Superseded
 from apps.policies.models import Publication
@@ -69,6 +70,19 @@ def test_rollouts_that_began_with_the_old_policy_end_with_it(team: Team, server:
     assert json.loads(job.folder.config.read_text())["policy"]["model"] == first.served_name
     assert (retire_all(), server.adapters) == ([], loaded(team.runs, first, second))
     type(batch).objects.filter(pk=batch.pk).update(state=JobState.DONE)
+    assert retire_all() == [first.served_name]
+
+
+@pytest.mark.django_db
+def test_sessions_keep_the_policy_that_they_began_with(team: Team, server: VllmLike):
+    one = team.policy(ONE)
+    first = team.publishes(one, ADAPTER, server)
+    session = open_session(workspace=one.workspace, policy=one, by=team.member.user).session
+    second = team.publishes(team.policy(TWO), ADAPTER, server)
+    over(first)
+    assert session.served_name == first.served_name
+    assert (retire_all(), server.adapters) == ([], loaded(team.runs, first, second))
+    finish_session(session=session)
     assert retire_all() == [first.served_name]
 
 

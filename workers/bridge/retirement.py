@@ -15,6 +15,7 @@ from django.utils.timezone import now
 
 from apps.annotation.models import Continuation
 from apps.common.workspace_turns import in_workspace_turns
+from apps.gateway.models import Session
 from apps.jobs.models import HELD
 from apps.policies.models import Publication
 from apps.training.folders import folder_of
@@ -65,11 +66,16 @@ def retire(publication: Publication) -> bool:
 
 
 def is_in_use(publication: Publication) -> bool:
-    """A replaced publication is in use by running jobs whose run.json names it. One that was never live isn't in use."""
+    """A replaced publication is in use by open sessions, which keep their policy to the end, and by running jobs whose run.json names it. One that was
+    never live isn't in use.
+    """
     if publication.state != Publication.State.REPLACED or publication.ended_at is None:
         return False
-    return now() - publication.ended_at < GRACE_PERIOD or any(
-        publication.served_name in text for text in _configs_of_running_jobs()
+    sessions = Session.objects.open().filter(endpoint=publication.endpoint_id, served_name=publication.served_name)
+    return (
+        now() - publication.ended_at < GRACE_PERIOD
+        or sessions.exists()
+        or any(publication.served_name in text for text in _configs_of_running_jobs())
     )
 
 
