@@ -55,7 +55,7 @@ def preview(recipe: Recipe, workspace: Workspace) -> Preview:
     """Count rows, tasks, and drops. Reads only judgments, no steps."""
     sources = survey(recipe, workspace)
     entries = sources.tasks.values()
-    family = family_of([entry.task for entry in entries])
+    family = family_of([entry.task for entry in entries], workspace)
     chosen = assign(family.tasks, shares=recipe.shares, seed=recipe.seed, wholes=family.wholes)
     splits = []
     for split in Split:

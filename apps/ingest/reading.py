@@ -13,6 +13,7 @@ from apps.ingest.normalization.evaluation_reports import Outcomes
 from apps.ingest.normalization.fields import prompt_key
 from apps.ingest.records import BadParts, BadRow, Json, Outcome, StepRecord, TrajectoryRecord
 from contract import jsontext
+from contract.task_parts import part_of
 
 T = TypeVar("T")
 
@@ -110,6 +111,9 @@ class Reading:
                 outcomes.complete(record, row.file)
             self.warnings += _without_nonfinite_rewards(record)
             _name_task(record)
+            if record.whole:
+                _name_task(record.whole)
+                record.task = part_of(record.whole.task, record.task)
             original = originals.of(record)
             if index:
                 room.admit(record, original)

@@ -38,6 +38,8 @@ class TrajectoryRecord(Trajectory):
 
     part: Json = None
     """For source records with several trajectories, this trajectory's part of it: kept as its original instead of the whole record."""
+    whole: TrajectoryRecord | None = None
+    """For a sub-agent's trajectory, that of the agent which called it: its task is a part of that one's."""
 
 
 T = TypeVar("T")

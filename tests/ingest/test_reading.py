@@ -10,6 +10,7 @@ from apps.ingest.files.raw_records import RawRow
 from apps.ingest.reading import Reading, RecognizedRecord
 from apps.ingest.records import TrajectoryRecord
 from contract import jsontext
+from contract.task_parts import whole_key
 
 
 def reading_of(name: str, row: Any) -> tuple[Reading, list[TrajectoryRecord]]:
@@ -181,3 +182,18 @@ def test_thousands_of_chats_of_one_trace_do_not_each_keep_the_whole_trace():
     assert {*originals[20:]} == {
         b'{"original":"It\'s kept with the first 20 of the trajectories that were read from the same record."}'
     }
+
+
+def test_a_sub_agents_task_is_a_part_of_its_runs_task():
+    step = {"source": "agent", "message": "Done."}
+    run = {
+        "schema_version": "ATIF-v1.7",
+        "agent": {"name": "a"},
+        "steps": [{"source": "user", "message": "Find it."}, step],
+    }
+    inner = {**run, "steps": [{"source": "user", "message": "Look there."}, step]}
+    _, (whole, part) = reading_of("atif", {**run, "subagent_trajectories": [inner]})
+    _, (unnamed, of_unnamed) = reading_of("atif", {**run, "steps": [step], "subagent_trajectories": [inner]})
+    assert [whole_key(record.task.key) for record in (whole, part)] == [None, whole.task.key]
+    assert (part.task.instruction, whole_key(of_unnamed.task.key)) == ("Look there.", unnamed.task.key)
+    assert part.task.key != of_unnamed.task.key

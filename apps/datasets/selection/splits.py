@@ -19,6 +19,7 @@ from apps.accounts.models import Workspace
 from apps.datasets.models import Split, TaskSplit
 from apps.gateway.models import Path
 from apps.trajectories.models import Task
+from contract.task_parts import whole_key
 
 
 class SplitTask(NamedTuple):
@@ -40,8 +41,8 @@ class Family(NamedTuple):
     """Task of a sub-agent -> the tasks of its sessions, all of them among `tasks`."""
 
 
-def family_of(tasks: Sequence[SplitTask]) -> Family:
-    """These tasks, and those of the sessions whose sub-agents did one of them."""
+def family_of(tasks: Sequence[SplitTask], workspace: Workspace) -> Family:
+    """These tasks, and those of the sessions whose sub-agents did one of them, recorded or imported."""
     main = Path.objects.filter(session=OuterRef("session"), is_main=True).values("trajectory__task")
     parts = Path.objects.filter(is_main=False, trajectory__task__in=[task.id for task in tasks])
     pairs = parts.annotate(whole=Subquery(main)).values_list("trajectory__task", "whole").distinct()
@@ -49,6 +50,12 @@ def family_of(tasks: Sequence[SplitTask]) -> Family:
     for part, whole in pairs.order_by("whole"):
         if whole not in (part, None):  # a branch of the main path is an attempt at the same task
             wholes[part].append(whole)
+    keys = {task.id: (task.environment, key) for task in tasks if (key := whole_key(task.key))}
+    named = Task.objects.filter(workspace=workspace, key__in={key for _, key in keys.values()})
+    ids = {(environment, key): pk for pk, environment, key in named.values_list("pk", "environment", "key")}
+    for part, identity in keys.items():
+        if identity in ids:
+            wholes[part].append(ids[identity])
     known = {task.id for task in tasks}
     others = Task.objects.filter(pk__in={whole for found in wholes.values() for whole in found} - known)
     columns = ("pk", "environment", "key", "held_out", "split__split")
@@ -102,7 +109,7 @@ def settle(
     Locks the workspace's row, so concurrent freezes can't assign the same tasks differently or miscount each other's.
     """
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
-    family = family_of(tasks)
+    family = family_of(tasks, workspace)
     ids = [task.id for task in family.tasks]
     existing = dict(TaskSplit.objects.filter(task__in=ids).values_list("task_id", "split"))
     current = [task._replace(split=existing.get(task.id)) for task in family.tasks]

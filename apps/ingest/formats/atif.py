@@ -3,7 +3,7 @@
 A step carries the observation from its own tool calls; here that opens the next step's context. Two kinds of agent steps are
 not what the policy produced in this trajectory, and become context: copies from an earlier run (`is_copied_context`) and calls made by a
 program (`llm_call_count` 0). ATIF has no task and no reward: equal prompts are the same task, and the outcome stays unknown.
-Embedded sub-agents become trajectories of their own.
+Embedded sub-agents become trajectories of their own, whose tasks are parts of the run's.
 """
 
 from __future__ import annotations
@@ -42,20 +42,22 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     yield from _trajectories(row)
 
 
-def _trajectories(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
+def _trajectories(row: dict[str, Json], whole: TrajectoryRecord | None = None) -> Iterator[TrajectoryRecord]:
     """The run, followed by those of its sub-agents."""
     conversation = Conversation()
     for entry in required_list(row, "steps"):
         _add(conversation, entry)
     agent = mapping(row.get("agent"))
-    yield conversation.trajectory(
+    record = conversation.trajectory(
         tools=tool_schemas(agent.get("tool_definitions")),
         policy=text(first_of(agent, "model_name", "name")),
         id=text(first_of(row, "trajectory_id", "session_id")),
         info={key: row[key] for key in OF_RUN if row.get(key) not in (None, "", {})},
     )
+    record.whole = whole
+    yield record
     for inner in optional_list(row, "subagent_trajectories"):
-        yield from _trajectories(mapping(inner))
+        yield from _trajectories(mapping(inner), whole or record)
 
 
 def _add(conversation: Conversation, entry: Json) -> None:

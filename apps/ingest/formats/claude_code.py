@@ -73,6 +73,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     trajectories = [_trajectory(thread.agent, own_lines, title) for thread, own_lines in chats]
     if not trajectories:
         raise BadRow("This session has no messages.", EXPECTED)
+    of_sessions = {
+        thread.session: record for (thread, _), record in zip(chats, trajectories, strict=True) if not thread.agent
+    }
+    for trajectory, (thread, _) in zip(trajectories, chats, strict=True):
+        trajectory.whole = of_sessions.get(thread.session) if thread.agent else None
     if len({thread.session for thread in threads}) > 1:
         for trajectory, (_, own_lines) in zip(trajectories, chats, strict=True):
             trajectory.part = own_lines

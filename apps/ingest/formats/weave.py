@@ -47,6 +47,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             longest = max(records, key=lambda record: len(record.steps))
             longest.task.key, longest.task.environment = task, text(config.get("benchmark_name"))
             longest.outcome.success = _success(results, task)
+            for record in records:
+                record.whole = None if record is longest else longest
         for record in records:
             record.id = "/".join(filter(None, (text(config.get("run_id")), record.id)))
             yield record

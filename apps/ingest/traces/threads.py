@@ -8,7 +8,7 @@ are separate threads, and separate trajectories.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal
@@ -46,6 +46,8 @@ class Span:
 
 LOOKED_BACK = 500
 """How many threads with the same opening, the latest, are considered as predecessors of a call."""
+MAX_DEPTH, MAX_CALLERS = 50, 20
+"""How many spans around a sub-agent's first call, and how many earlier chats, are considered to find the one that called it."""
 
 
 class Thread:
@@ -121,16 +123,54 @@ def trajectories_of(
         raise BadRow("The trace has no model call.", EXPECTED)
     if len(threads) == 1 and answer is not None:
         threads[0].end_with(answer)
-    for index, thread in enumerate(threads):
+    callers = _callers(threads, ordered)
+    called = set(callers)
+    wholes: dict[int, TrajectoryRecord] = {}
+    for index, (thread, caller) in enumerate(zip(threads, callers, strict=True)):
         conversation = to_steps([*thread.messages, *thread.results(tools, inf)])
         _add_call_details(conversation.steps, thread.calls)
         models = Counter(span.model for span in thread.calls.values() if span.model)
-        yield conversation.trajectory(
+        record = conversation.trajectory(
             tools=thread.tools,
             policy=models.most_common(1)[0][0] if models else "",
             id=trace if len(threads) == 1 else f"{trace}/{index + 1}",
             info=details,
         )
+        record.whole = None if caller is None else wholes[caller]
+        if index in called:
+            wholes[index] = record
+        yield record
+
+
+def _callers(threads: Sequence[Thread], spans: Sequence[Span]) -> list[int | None]:
+    """For each thread, the one that called it as a tool: its first call is inside of a tool's span. None for the others.
+
+    Of the latest ones that began before, it's the one closest to the tool in the tree of spans.
+    """
+    by_id = {span.id: span for span in spans}
+    latest: deque[tuple[int, list[Span]]] = deque(maxlen=MAX_CALLERS)
+    callers: list[int | None] = []
+    for index, thread in enumerate(threads):
+        chain = _enclosing(next(iter(thread.calls.values())), by_id)
+        tool = max((place for place, span in enumerate(chain) if span.kind == "tool"), default=None)
+        if tool is None:
+            latest.appendleft((index, chain))
+            callers.append(None)
+            continue
+        around = {span.id: place for place, span in enumerate(chain[tool + 1 :])}
+        distances = {other: next((around[s.id] for s in spans if s.id in around), MAX_DEPTH) for other, spans in latest}
+        callers.append(min(distances, key=lambda other: distances[other], default=None))
+    return callers
+
+
+def _enclosing(span: Span, by_id: Mapping[str, Span]) -> list[Span]:
+    """The spans around one, from the inside out; at most MAX_DEPTH of them, since parents may form a circle."""
+    chain: list[Span] = []
+    parent = by_id.get(span.parent)
+    while parent and len(chain) < MAX_DEPTH:
+        chain.append(parent)
+        parent = by_id.get(parent.parent)
+    return chain
 
 
 def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:

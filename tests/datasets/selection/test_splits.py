@@ -9,6 +9,8 @@ from django.db import connection
 from apps.datasets.models import Split, TaskSplit
 from apps.datasets.selection.splits import SplitTask, assign, settle
 from apps.gateway.models import Path
+from contract.task_parts import part_of
+from contract.trajectory import Task as Record
 from tests import factories
 
 SHARES = {Split.TRAIN: 80, Split.VALIDATION: 10, Split.TEST: 10}
@@ -67,6 +69,19 @@ def test_a_sub_agents_task_goes_with_that_of_its_session_whichever_is_frozen_fir
     )
     splits = dict(TaskSplit.objects.values_list("task", "split"))
     assert splits[whole.pk] == splits[part.pk] == split != splits[other.pk]
+
+
+@pytest.mark.parametrize("split", Split)
+@pytest.mark.django_db
+def test_an_imported_sub_agents_task_goes_with_that_of_its_run(split: Split) -> None:
+    workspace = factories.workspace()
+    record = part_of(part_of(Record("t", environment="e"), Record("inner")), Record("innermost"))
+    whole, part = (factories.task(of=workspace, environment="e", key=key) for key in ("t", record.key))
+    elsewhere = factories.task(of=workspace, environment="other", key="t")
+    only = {each: 100 if each is split else 0 for each in Split}
+    chosen = settle([SplitTask(part.pk, "e", part.key, False, None)], workspace=workspace, shares=only, seed=0)
+    assert chosen == {part.pk: split, whole.pk: split}
+    assert not TaskSplit.objects.filter(task=elsewhere).exists()
 
 
 def test_a_task_of_several_sessions_sub_agents_is_as_far_from_training_as_any_of_them() -> None:

@@ -51,6 +51,7 @@ def test_sub_agents_are_runs_of_their_own():
     assert [record.id for record in records] == ["s1", "inner"]
     both = list(formats.named("atif").read({"parent": ROW, "child": row}, "t.json"))
     assert [record.id for record in both] == ["s1", "s1", "inner"]
+    assert [record.whole and record.whole.id for record in both] == [None, None, "s1"]
 
 
 @pytest.mark.parametrize(

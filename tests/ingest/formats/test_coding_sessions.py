@@ -90,6 +90,7 @@ def test_agents_that_it_started_are_runs_of_their_own():
     ]
     session, started = formats.named("claude-code").read(row, "f")
     assert (len(session.steps), started.id) == (2, "s/u20")
+    assert (session.whole, started.whole) == (None, session)
     assert [message["content"] for message in started.messages()] == ["Count the files.", "Three."]
 
 

@@ -192,3 +192,35 @@ def test_where_there_are_no_spans_a_record_says_so():
     rows = iter([RawRow(n, n + 1, b'{"resourceSpans": []}') for n in range(3)])
     (row,) = group_by_trace(rows, 10**6)
     assert refusal("otlp", json.loads(row.body))[0] == "None of the 0 spans is a model call."
+
+
+def test_a_chat_inside_of_a_tools_span_is_a_sub_agents():
+    """Of two agents at work at once, each called one as a tool. A third chat stands beside them."""
+
+    def chat(number: int, parent: int, asked: str) -> dict[str, Any]:
+        messages = json.dumps([{"role": "user", "parts": [{"type": "text", "content": asked}]}])
+        said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Done."}]}])
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": messages,
+            "gen_ai.output.messages": said,
+        }
+        return span(number, attributes, parentSpanId=str(parent))
+
+    def tool(number: int, parent: int) -> dict[str, Any]:
+        return span(
+            number, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ask"}, parentSpanId=str(parent)
+        )
+
+    agents = [span(number, {}, parentSpanId="1") for number in (2, 3)]
+    spans = [span(1, {}), *agents, chat(4, 2, "A"), chat(5, 3, "B"), tool(6, 2), tool(7, 3)]
+    spans += [chat(8, 6, "of A"), chat(9, 7, "of B"), tool(10, 6), chat(11, 10, "deeper"), chat(12, 1, "C")]
+    records = list(formats.named("otlp").read(document(*spans), "f"))
+    assert [(record.task.instruction, record.whole and record.whole.task.instruction) for record in records] == [
+        ("A", None),
+        ("B", None),
+        ("of A", "A"),
+        ("of B", "B"),
+        ("deeper", "A"),
+        ("C", None),
+    ]
