@@ -27,6 +27,7 @@ PERIODIC_TASKS: dict[str, dict[str, Any]] = {
     "apply-retention-rules": {"task": "removal.apply_rules", "schedule": 3600.0},
     "expire-archives": {"task": "transfer.expire", "schedule": 3600.0},
     "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
+    "delete-abandoned-uploads": {"task": "uploads.delete_abandoned", "schedule": 3600.0},
     "clear-idempotency-keys": {"task": "idempotency_keys.clear", "schedule": 3600.0},
     **DEMO_TASKS,
     "recover-jobs": {"task": "jobs.recover", "schedule": 15.0},

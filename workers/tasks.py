@@ -31,7 +31,7 @@ from apps.removal import removal_job
 from apps.removal import retention as retention_rules
 from apps.traces import retention, trace_trajectories
 from apps.training import launch, runner_rollouts
-from apps.trajectories.imports import import_job
+from apps.trajectories.imports import import_job, upload
 from apps.trajectories.imports.live import LiveImport
 from apps.trajectories.rollouts import rollout_batches
 from apps.transfer import export_job
@@ -265,6 +265,12 @@ def clear_sessions() -> None:
 def delete_old_deliveries() -> None:
     """Remove old deliveries that succeeded or were given up."""
     webhook_retention.delete_old_deliveries()
+
+
+@app.task(name="uploads.delete_abandoned", acks_late=False)
+def delete_abandoned_uploads() -> None:
+    """Remove the files of uploads whose process was killed."""
+    upload.delete_abandoned()
 
 
 @app.task(name="idempotency_keys.clear", acks_late=False)

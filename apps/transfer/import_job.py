@@ -15,7 +15,7 @@ from apps.common import disk
 from apps.jobs import lifecycle
 from apps.jobs.models import HELD, Failure, Kind, Superseded, register
 from apps.redaction import rules as redaction
-from apps.trajectories.imports.upload import StoredFile
+from apps.trajectories.imports.upload import StoredFile, drop, take
 from apps.transfer import consistency
 from apps.transfer.archive_reader import ArchiveReader
 from apps.transfer.frozen_files import FrozenFiles
@@ -60,7 +60,7 @@ def request_import(*, stored: StoredFile, by: Membership) -> Import:
     try:
         return _requested(stored, by)
     except TransferRefused:
-        default_storage.delete(stored.name)
+        drop(stored)
         raise
 
 
@@ -78,6 +78,7 @@ def _requested(stored: StoredFile, by: Membership) -> Import:
         size=stored.size,
         sha256=stored.sha256,
     )
+    take(stored)
     audit.record(
         workspace=workspace,
         actor=by.user,

@@ -72,6 +72,7 @@ from apps.trajectories.models import (
     Step,
     Task,
     Trajectory,
+    Upload,
 )
 from apps.trajectories.rollouts.rollout_batches import MAX_EPISODES
 from apps.trajectories.view_names import MAX_VIEWS
@@ -440,6 +441,7 @@ EXCEPTIONS: Final[Mapping[type[Model], str]] = {
     TracePart: "Part of a trace.",
     QualityReport: "Measured again from the judgments.",
     BulkAct: "Data for undoing an action.",
+    Upload: "Files that no job has taken yet.",
     DeskLayout: "Belongs to a person, not to a workspace.",
     LayoutChoice: "Belongs to a person, not to a workspace.",
     Export: "Archives aren't part of an archive.",

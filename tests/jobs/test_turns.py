@@ -41,6 +41,7 @@ FOR_ALL = {
     "traces.delete_spans",
     "sessions.clear",
     "webhooks.delete_old",
+    "uploads.delete_abandoned",
     "idempotency_keys.clear",
     "demo.advance",
 }

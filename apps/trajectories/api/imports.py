@@ -27,6 +27,7 @@ from apps.trajectories.imports import rejected
 from apps.trajectories.imports.upload import (
     FileTooLarge,
     StoredFile,
+    drop,
     finished_import,
     start_import,
     store,
@@ -132,7 +133,7 @@ class ImportsView(ListView):
         stored = self._store(request)
         existing = self._same_file(stored)
         if existing:
-            existing.file.storage.delete(stored.name)
+            drop(stored)
             return self._answer(existing, status.HTTP_200_OK)
         batch = start_import(
             workspace_id=self.member.workspace_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import PurePath, PureWindowsPath
 from typing import IO, Any
 from uuid import UUID
@@ -21,9 +22,11 @@ from apps.common.ids import new_id
 from apps.ingest import formats
 from apps.jobs import lifecycle
 from apps.jobs.models import JobState
-from apps.trajectories.models import ImportBatch
+from apps.trajectories.models import ImportBatch, Upload
 from apps.trajectories.outlines import clip
 
+LONGEST_UPLOAD = timedelta(days=7)
+"""A file that no job has taken until then belongs to a process that was killed."""
 _SUFFIXES = re.compile(r"(?:\.[A-Za-z0-9]{1,8}){0,2}$")
 
 
@@ -48,7 +51,10 @@ class StoredFile:
 
 
 def store(stream: IO[bytes] | File[Any], *, filename: str) -> StoredFile:
-    """Stream a file to storage, with one block in memory. Raises FileTooLarge or DiskFull; then nothing of it is kept."""
+    """Stream a file to storage, with one block in memory. Raises FileTooLarge or DiskFull; then nothing of it is kept.
+
+    The job that the file is for calls `take` in the transaction that creates it; otherwise `drop` deletes the file.
+    """
     filename = base_name(filename)
     suffixes = _SUFFIXES.search(filename)
     current_time = now()
@@ -56,14 +62,37 @@ def store(stream: IO[bytes] | File[Any], *, filename: str) -> StoredFile:
         f"imports/{current_time:%Y/%m}/{new_id()}{suffixes[0] if suffixes else ''}"
     )
     content = _Hashing(stream)
+    Upload.objects.create(name=name)
     try:
-        name = default_storage.save(name, content)
+        default_storage.save(name, content)
     except BaseException as error:
-        default_storage.delete(name)
+        _delete(name)
         if disk.is_out_of_space(error):
             raise disk.DiskFull from error
         raise
     return StoredFile(name=name, filename=filename, size=content.taken, sha256=content.digest.hexdigest())
+
+
+def take(stored: StoredFile) -> None:
+    """Leave a stored file to the job that is created in this transaction."""
+    Upload.objects.filter(name=stored.name).delete()
+
+
+def drop(stored: StoredFile) -> None:
+    """Delete a stored file that no job needs."""
+    _delete(stored.name)
+
+
+def delete_abandoned() -> None:
+    """Delete the files of uploads whose process was killed."""
+    names = Upload.objects.filter(started_at__lt=now() - LONGEST_UPLOAD).order_by("started_at")
+    for name in names.values_list("name", flat=True)[:1000]:
+        _delete(name)
+
+
+def _delete(name: str) -> None:
+    default_storage.delete(name)
+    Upload.objects.filter(name=name).delete()
 
 
 def start_import(
@@ -91,10 +120,11 @@ def start_import(
                 policy_name=clip(policy_name.strip(), 200),
                 idempotency_key=idempotency_key,
             )
+            take(stored)
             if queue:
                 lifecycle.queue(batch)
     except IntegrityError:
-        default_storage.delete(stored.name)
+        drop(stored)
         if not idempotency_key:
             raise
         return ImportBatch.objects.get(workspace_id=workspace_id, idempotency_key=idempotency_key)

@@ -15,6 +15,7 @@ from apps.trajectories.models.trajectories import (
     Trajectory,
     TrajectoryQuerySet,
 )
+from apps.trajectories.models.uploads import Upload
 
 __all__ = [
     "ImportBatch",
@@ -28,4 +29,5 @@ __all__ = [
     "Task",
     "Trajectory",
     "TrajectoryQuerySet",
+    "Upload",
 ]

@@ -1,16 +1,25 @@
 """Where an uploaded file is stored, also in an S3 bucket: never at a path from its name."""
 
+import io
 import re
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.utils.timezone import now
 from storages.backends.s3 import S3Storage
 
 from apps.trajectories.imports import upload
-from apps.trajectories.imports.upload import store
+from apps.trajectories.imports.upload import LONGEST_UPLOAD, drop, start_import, store
+from apps.trajectories.models import ImportBatch, Upload
+from tests import factories
+from workers.tasks import delete_abandoned_uploads
+
+pytestmark = pytest.mark.django_db
 
 HOSTILE = [
     *("/etc/passwd", "../../up.jsonl", "..\\..\\up.jsonl", "C:\\a\\b.json", "nul\x00.json.gz", f"{'x' * 5000}.jsonl"),
@@ -67,3 +76,44 @@ def test_the_key_in_a_bucket_is_ours_whatever_the_file_is_called(bucket_requests
 
 def test_two_files_of_one_name_are_two_keys(bucket_requests):
     assert len({store(ContentFile(b"{}"), filename="a.json").name for _ in range(2)}) == 2
+
+
+def test_what_a_killed_process_was_receiving_is_deleted_later_and_only_that():
+    home = factories.workspace()
+    taken = start_import(workspace_id=home.pk, stored=store(ContentFile(b"{}"), filename="a.json"), created_by=None)
+    kept = store(ContentFile(b"[]"), filename="b.json")
+    drop(store(ContentFile(b"{}"), filename="c.json"))
+    killed = store(ContentFile(b"{}"), filename="d.json")  # the process ends here
+    before_its_file = Upload.objects.create(name="imports/2026/11/none.json")
+    Upload.objects.exclude(name=kept.name).update(started_at=now() - LONGEST_UPLOAD - timedelta(minutes=1))
+
+    delete_abandoned_uploads()
+
+    assert not default_storage.exists(killed.name)
+    assert not Upload.objects.filter(pk=before_its_file.pk).exists()
+    assert default_storage.exists(taken.file.name)
+    assert list(Upload.objects.values_list("name", flat=True)) == [kept.name]
+    assert default_storage.exists(kept.name)
+
+
+def test_a_file_is_known_before_its_first_byte_is_stored(monkeypatch):
+    known = []
+
+    class Stream(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            known.append(Upload.objects.count())
+            return super().read(size)
+
+    store(Stream(b"{}"), filename="a.json")
+    assert set(known) == {1}
+
+
+def test_a_repeated_request_leaves_one_file():
+    home = factories.workspace()
+    for _ in range(2):
+        stored = store(ContentFile(b"{}"), filename="a.json")
+        start_import(workspace_id=home.pk, stored=stored, created_by=None, idempotency_key="one")
+    batch = ImportBatch.objects.get()
+    assert default_storage.exists(batch.file.name)
+    assert not default_storage.exists(stored.name)
+    assert not Upload.objects.exists()

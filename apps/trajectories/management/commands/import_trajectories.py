@@ -16,7 +16,7 @@ from django.utils.text import slugify
 from apps.accounts.models import Workspace
 from apps.jobs.models import JobState, lease
 from apps.trajectories.imports.import_job import run_import
-from apps.trajectories.imports.upload import FileTooLarge, start_import, store, unfinished_import
+from apps.trajectories.imports.upload import FileTooLarge, drop, start_import, store, unfinished_import
 from apps.trajectories.models import ImportBatch
 
 
@@ -70,7 +70,7 @@ class Command(BaseCommand):
             stored = store(file, filename=path.name)
         unfinished = unfinished_import(workspace_id=workspace.pk, sha256=stored.sha256)
         if unfinished:
-            unfinished.file.storage.delete(stored.name)
+            drop(stored)
             return unfinished
         return start_import(workspace_id=workspace.pk, stored=stored, created_by=None, policy_name=policy, queue=False)
 
