@@ -4,11 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contract.configs.declaration import Count, Setting
+from contract.configs.declaration import Count, Setting, Whole, internal
 from contract.configs.errors import InvalidField
 from contract.configs.online import TrainingTasksConfig
 from contract.configs.rollouts import Budget, Sampling
 from contract.configs.training import TrainingConfig
+from contract.tracking import Tracker
 
 
 class StarConfig(TrainingConfig):
@@ -31,6 +32,13 @@ class StarConfig(TrainingConfig):
     """Maximum number of distinct trajectories per task to learn from, shortest first."""
     held_out: Annotated[int, Field(ge=0, le=10_000), Setting("Held-out tasks", basic=True)] = 60
     """Held-out tasks attempted before the first round and after each; 0 turns evaluation off."""
+    evaluate_every: Annotated[Whole, internal("held-out success is measured after each round")] = 0
+    """Unused."""
+    tracker: Annotated[
+        Tracker,
+        Setting(internal="each round is a training of its own, so there are no curves of the whole run", is_added=True),
+    ] = "none"
+    """Unused."""
 
     def check(self) -> None:
         if self.sampling.temperature == 0 and self.samples > 1:

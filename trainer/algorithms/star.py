@@ -100,6 +100,7 @@ def play_round(
             checkpoints=config.checkpoints,
             log_every=config.log_every,
             seed=config.seed,
+            pause_on_alarms=config.pause_on_alarms,
         ),
         round_folder,
         events,

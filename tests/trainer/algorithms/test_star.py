@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 from transformers import AutoModelForCausalLM
 
-from contract.configs import ScriptedPolicy
+from contract.configs import ScriptedPolicy, SftConfig
 from contract.events import CheckpointSaved, Failed, Log, Metrics, Progress
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from tests.trainer.policies import save_policy
 from tests.trainer.runs import events_of, run_here
+from trainer.algorithms import star
 from trainer.algorithms.star import choose, hint_for, without_hint
 from trainer.environments import environment_named
 from trainer.environments.office import Office
-from trainer.failures import ExitCode
+from trainer.failures import DataFailure, ExitCode
 from trainer.records import read_trajectories
 from trainer.rollouts import runner
 from trainer.rollouts.scripted import ScriptedEngine
@@ -108,6 +109,19 @@ def test_a_run_that_was_stopped_between_rounds_does_the_second_one_only(tmp_path
     assert (folder / "rounds" / "1" / "round.json").read_bytes() == first
     logs = [line.event.message for line in events_of(folder) if isinstance(line.event, Log)]
     assert sum(message.startswith("Round 1: attempting") for message in logs) == 1
+
+
+def test_a_round_pauses_on_alarms_if_its_run_does(tmp_path: Path, acts_as: Any, monkeypatch: pytest.MonkeyPatch):
+    acts_as("expert")
+    rounds: list[SftConfig] = []
+
+    def train(config: SftConfig, *_: object) -> dict[str, Any]:
+        rounds.append(config)
+        raise DataFailure("Enough.")
+
+    monkeypatch.setattr(star, "train_sft", train)
+    assert run_here(tmp_path / "run", star_run(tmp_path, held_out=0, pause_on_alarms=True)) == ExitCode.DATA
+    assert [config.pause_on_alarms for config in rounds] == [True]
 
 
 def test_a_policy_that_never_succeeds_is_told_so(tmp_path: Path):
