@@ -53,10 +53,11 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     judgments = [] if is_on_desk(item, request.member) else queries.judgments_under_review(queue, item)
     decisions = Adjudication.objects.visible_to(request.member).valid()
     decision = decisions.filter(item=item).select_related("by", "item").first()
+    is_blind = is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer)
     form = DecisionForm(request.POST or None, item=item, judgments=judgments, decision=decision)
     if request.method == "POST" and form.is_valid():
         try:
-            settled = adjudication.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
+            settled = adjudication.adjudicate(item=item, by=request.user, blind=is_blind, **form.decision())
         except Refusal as refusal:
             form.add_error(None, str(refusal))
         else:
@@ -71,7 +72,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "decided": phrases.decided(decision, judgments) if decision else "",
         "judgments": [(judgment, phrases.in_review(judgment, item)) for judgment in judgments],
         "judged_by": phrases.judged_by(judgments),
-        "hidden": is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer),
+        "hidden": is_blind,
         "waiting": adjudication.awaiting_review(queue)[:100].count(),
         "kind": kind,
         **kind.trajectory_context(_shown_assignment(item), _part_url(item)),

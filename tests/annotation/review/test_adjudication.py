@@ -216,6 +216,14 @@ def test_a_blind_review_hides_what_others_said_until_it_is_decided(disputed, rev
     assert f"{side_of_a(item)} clearly better" in client.get(review.url).content.decode()
 
 
+def test_whoever_decides_again_has_seen_what_others_said(disputed, reviewer, client: Client):
+    client.force_login(reviewer.user)
+    review = client.get(reverse("annotation:review", args=[disputed.pk])).url
+    for answer in ("2", "-1"):
+        client.post(review, {"answer": answer, "reason": "It paid."})
+    assert [made.was_blind for made in Adjudication.objects.order_by("pk")] == [True, False]
+
+
 def test_the_list_of_disputes_leads_to_review_until_all_are_decided(disputed, reviewer, client):
     client.force_login(reviewer.user)
     review = reverse("annotation:review", args=[disputed.pk])
