@@ -118,7 +118,7 @@ class Patterns:
             np.add.at(counts[row], list(pattern), 1)
         for makeup, how_often in makeups.items():
             np.add.at(times, list(makeup), how_often)
-        return cls(counts, times, values, _clusters(makeups, len(rows)))
+        return cls(counts, times, values, clusters_of(makeups, len(rows)))
 
     def merged(self, into: Callable[[int], int], values: Sequence[int]) -> "Patterns":
         """The same judgments on a coarser scale."""
@@ -157,7 +157,8 @@ class Patterns:
         return self.undefined_because
 
 
-def _clusters(makeups: Counter[tuple[int, ...]], patterns: int) -> Clusters | None:
+def clusters_of(makeups: Counter[tuple[int, ...]], patterns: int) -> Clusters | None:
+    """The clusters of items, given how many have this composition of units by their pattern; None if every item is one unit."""
     if all(len(makeup) == 1 for makeup in makeups):
         return None
     counts = np.zeros((len(makeups), patterns))

@@ -1,11 +1,12 @@
 """Agreement between two annotators: Cohen's kappa. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
 
-from apps.annotation.quality.agreement import Estimate, Floats, corrected, estimate
+from apps.annotation.quality.agreement import Clusters, Estimate, Floats, clusters_of, corrected, estimate
 
 Weighting = Literal["none", "linear", "quadratic"]
 """The weight of a disagreement: constant, by distance, or by squared distance."""
@@ -13,11 +14,21 @@ Weighting = Literal["none", "linear", "quadratic"]
 
 def cohen(pairs: Iterable[tuple[int, int]], values: Sequence[int], weighting: Weighting = "none") -> Estimate:
     """Cohen's kappa (1960), or weighted kappa (1968), of two annotators over the items that both judged, one pair of values per item."""
+    return cohen_of_parts(([pair] for pair in pairs), values, weighting)
+
+
+def cohen_of_parts(
+    items: Iterable[Iterable[tuple[int, int]]], values: Sequence[int], weighting: Weighting = "none"
+) -> Estimate:
+    """The same with a pair of values for each part of each item, such as the steps of a trajectory."""
     index_of = {value: k for k, value in enumerate(values)}
     table = np.zeros((len(values), len(values)))
-    for one, other in pairs:
-        table[index_of[one], index_of[other]] += 1
-    return kappa_of_table(table, disagreement(len(values), weighting))
+    makeups: Counter[tuple[int, ...]] = Counter()
+    for parts in items:
+        places = [index_of[one] * len(values) + index_of[other] for one, other in parts]
+        np.add.at(table.reshape(-1), places, 1)
+        makeups[tuple(sorted(places))] += 1
+    return kappa_of_table(table, disagreement(len(values), weighting), clusters_of(makeups, table.size))
 
 
 def disagreement(k: int, weighting: Weighting) -> Floats:
@@ -28,8 +39,8 @@ def disagreement(k: int, weighting: Weighting) -> Floats:
     return weights
 
 
-def kappa_of_table(table: Floats, weights: Floats) -> Estimate:
-    """Kappa from the (K, K) counts of value pairs (i, j) and the weights of disagreements."""
+def kappa_of_table(table: Floats, weights: Floats, clusters: Clusters | None = None) -> Estimate:
+    """Kappa from the (K, K) counts of value pairs (i, j) and the weights of disagreements. Clusters are of the flattened table."""
     items = int(table.sum())
     if not items:
         return Estimate(None, 0, 0, "they have no judged items in common")
@@ -43,4 +54,4 @@ def kappa_of_table(table: Floats, weights: Floats) -> Estimate:
             1 - (shares * weights).sum(axis=(1, 2)) / worst, 1 - (chance * weights).sum(axis=(1, 2)) / worst
         )
 
-    return estimate(statistic, table.reshape(-1), judgments=2 * items)
+    return estimate(statistic, table.reshape(-1), judgments=2 * items, clusters=clusters)

@@ -12,8 +12,8 @@ from uuid import UUID
 from apps.annotation.kinds.measures import Gathered, Measure, UnitValue, Work
 from apps.annotation.quality.agreement import Patterns, alpha, fleiss, raw, to_json
 from apps.annotation.quality.feedback import batched, settled
-from apps.annotation.quality.kappa import cohen
-from apps.annotation.quality.shares import share
+from apps.annotation.quality.kappa import cohen_of_parts
+from apps.annotation.quality.shares import Share, share
 from apps.common.proportions import sign_test
 
 PEOPLE_COMPARED = 24
@@ -107,9 +107,7 @@ def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
         stretch = shared[start : start + size]
         if start and len(stretch) < ITEMS_A_PERIOD:
             break  # too few for a figure; they join the next interval
-        patterns = Patterns.of(
-            _by_unit(answer for item in stretch for answer in answers_by_item[item]).values(), measure.values
-        )
+        patterns = Patterns.of_parts((_by_unit(answers_by_item[item]).values() for item in stretch), measure.values)
         coarse = patterns.merged(_side, (-1, 0, 1)) if measure.sides else patterns
         periods.append(
             {
@@ -125,7 +123,9 @@ def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
 def between_people(measure: Measure) -> dict[str, Any]:
     """Cohen's kappa between each two of the most active annotators, over the units that both judged."""
     grades: dict[UUID, dict[Hashable, int]] = defaultdict(dict)
+    item_of: dict[Hashable, int] = {}
     for answer in measure.answers:
+        item_of[answer.unit] = answer.item
         grades[answer.annotator][answer.unit] = _side(answer.value) if measure.sides else answer.value
     busiest = sorted(grades, key=lambda annotator_id: (-len(grades[annotator_id]), str(annotator_id)))[:PEOPLE_COMPARED]
     values = (-1, 0, 1) if measure.sides else measure.values
@@ -133,9 +133,13 @@ def between_people(measure: Measure) -> dict[str, Any]:
     for x, y in combinations(busiest, 2):
         both = grades[x].keys() & grades[y].keys()
         if both:
-            kappa = cohen(((grades[x][unit], grades[y][unit]) for unit in both), values)
+            pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
+            for unit in both:
+                pairs[item_of[unit]].append((grades[x][unit], grades[y][unit]))
+            kappa = cohen_of_parts(pairs.values(), values)
             same = sum(grades[x][unit] == grades[y][unit] for unit in both)
-            cells.append({"x": str(x), "y": str(y), "kappa": to_json(kappa), "same": share(same, len(both)).to_json()})
+            agreed = share(same, len(both), items=len(pairs))
+            cells.append({"x": str(x), "y": str(y), "kappa": to_json(kappa), "same": agreed.to_json()})
     return {"people": [str(annotator_id) for annotator_id in busiest], "cells": cells}
 
 
@@ -145,6 +149,14 @@ class Consensus(NamedTuple):
     same: int
     of: int
     """Units that others judged as well, with a majority among them."""
+    items: int
+    """Their items."""
+
+    def share(self) -> Share:
+        return share(self.same, self.of, items=self.items)
+
+
+NOBODY_ELSE = Consensus(0, 0, 0)
 
 
 def with_others(
@@ -163,6 +175,7 @@ def with_others(
         votes[answer.unit][value] += answer.annotator not in machines
     same: Counter[UUID] = Counter()
     of: Counter[UUID] = Counter()
+    items: dict[UUID, set[int]] = defaultdict(set)
     for answer, value in valued:
         if among is not None and answer.item not in among.get(answer.annotator, ()):
             continue
@@ -174,8 +187,11 @@ def with_others(
         if not max_votes or other_counts.count(max_votes) > 1:
             continue
         of[answer.annotator] += 1
+        items[answer.annotator].add(answer.item)
         same[answer.annotator] += votes[answer.unit][value] - is_person == max_votes
-    return {annotator_id: Consensus(same[annotator_id], of[annotator_id]) for annotator_id in of}
+    return {
+        annotator_id: Consensus(same[annotator_id], of[annotator_id], len(items[annotator_id])) for annotator_id in of
+    }
 
 
 def people(
@@ -189,7 +205,7 @@ def people(
     return {
         str(annotator_id): {
             **_pace(work_of_annotator, typical),
-            "consensus": share(*agreeing.get(annotator_id, Consensus(0, 0))).to_json(),
+            "consensus": agreeing.get(annotator_id, NOBODY_ELSE).share().to_json(),
             "left": _left_bias(work_of_annotator),
         }
         for annotator_id, work_of_annotator in by.items()
@@ -214,7 +230,7 @@ def own(
             **_pace(work, typical),
             "left": _left_bias(work),
             "told": len(settled_work[annotator_id]),
-            "consensus": share(*agreeing.get(annotator_id, Consensus(0, 0))).to_json(),
+            "consensus": agreeing.get(annotator_id, NOBODY_ELSE).share().to_json(),
             "gold": _gold_accuracy(batched(settled_work[annotator_id], lambda judgment: judgment.is_right is not None)),
         }
         for annotator_id, work in by.items()

@@ -20,8 +20,9 @@ class Share:
         return {name: round(v, 4) if isinstance(v, float) else v for name, v in asdict(self).items()}
 
 
-def share(count: int, of: int) -> Share:
-    """`count` of `of`, with its interval."""
+def share(count: int, of: int, *, items: int | None = None) -> Share:
+    """`count` of `of`, with its interval. If they're parts of fewer `items`, such as steps of trajectories, only those count as independent trials."""
     if not of:
         return Share(0, 0, None, None, None)
-    return Share(count, of, count / of, *wilson(count, of))
+    trials = of if items is None else items
+    return Share(count, of, count / of, *wilson(count / of * trials, trials))

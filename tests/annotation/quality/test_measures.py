@@ -11,7 +11,7 @@ from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import InspectionAnswer, Label
 from apps.annotation.kinds.measures import Gathered, Measure, UnitValue, Work
 from apps.annotation.models import Queue
-from apps.annotation.quality.measures import count_sessions, measure, over_time, people, with_others
+from apps.annotation.quality.measures import between_people, count_sessions, measure, over_time, people, with_others
 from apps.annotation.quality.presentation import concerns
 from apps.annotation.quality.reports import gather
 from apps.annotation.queues.queue_lifecycle import create_queue_of_trajectories
@@ -41,7 +41,7 @@ def test_one_is_compared_with_what_most_of_the_others_say():
         )
     )
     # On item 1, Ann's others (Bea, Cai) disagree, and so do Bea's; both of Cai's others contradict Cai.
-    assert consensus == {ANN: (0, 1), BEA: (0, 1), CAI: (0, 1)}
+    assert consensus == {ANN: (0, 1, 1), BEA: (0, 1, 1), CAI: (0, 1, 1)}
 
 
 def test_habits_and_haste_are_measured_with_intervals():
@@ -199,13 +199,13 @@ def test_where_only_machines_judged_their_agreement_is_all_there_is():
     measured = better((CAI, 1, 2), (BEA, 1, 2))
     [row] = measure(Gathered([measured], [], machines=frozenset({BEA, CAI})))["measures"]
     assert row["among"] == "all"
-    assert with_others(measured, machines={BEA, CAI}) == {BEA: (1, 1), CAI: (1, 1)}
+    assert with_others(measured, machines={BEA, CAI}) == {BEA: (1, 1, 1), CAI: (1, 1, 1)}
 
 
 def test_machines_are_compared_with_people_and_are_nobodys_measure():
     measured = better(*((ANN, 1, 3), (BEA, 1, 2), (CAI, 1, -2)), *((ANN, 2, 3), (CAI, 2, -1)))
     # Of item 2, Ann has no other person to be compared with; Cai has Ann.
-    assert with_others(measured, machines={CAI}) == {ANN: (1, 1), BEA: (1, 1), CAI: (0, 2)}
+    assert with_others(measured, machines={CAI}) == {ANN: (1, 1, 1), BEA: (1, 1, 1), CAI: (0, 2, 2)}
 
 
 @pytest.mark.django_db
@@ -215,3 +215,24 @@ def test_who_is_a_machine_is_known():
     for who in (machine, person):
         builders.judge(queue, who, 1)
     assert gather(queue).machines == {machine.pk}
+
+
+def test_the_steps_of_a_trajectory_are_not_so_many_independent_answers():
+    """Of twelve trajectories with thirty steps each, Bea contradicts Ann throughout four."""
+    answers = [
+        UnitValue(who, item, (item, step), 1 if who == ANN or item >= 4 else -1)
+        for item in range(12)
+        for step in range(30)
+        for who in (ANN, BEA)
+    ]
+    answers = [entry._replace(value=entry.value if entry.unit[1] % 2 else -entry.value) for entry in answers]
+    measured = Measure("label", "Label", (-1, 0, 1), sides=False, answers=answers)
+    bea = people(measured, [work(BEA, item) for item in range(12)], typical=30.0)[str(BEA)]
+    assert (bea["consensus"]["count"], bea["consensus"]["of"], bea["consensus"]["value"]) == (240, 360, 0.6667)
+    assert (bea["consensus"]["low"], bea["consensus"]["high"]) == (0.3906, 0.8619)  # Wilson: 8 of 12
+    assert concerns(bea) == []
+    (cell,) = between_people(measured)["cells"]
+    assert (cell["same"]["low"], cell["same"]["of"]) == (0.3906, 360)
+    assert cell["kappa"]["high"] - cell["kappa"]["low"] > 0.8  # 0.2 if steps were independent
+    (period,) = over_time(measured, [work(who, item, minutes=item) for item in range(12) for who in (ANN, BEA)])
+    assert period["alpha"]["high"] - period["alpha"]["low"] > 0.8
