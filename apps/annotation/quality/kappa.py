@@ -12,15 +12,9 @@ Weighting = Literal["none", "linear", "quadratic"]
 """The weight of a disagreement: constant, by distance, or by squared distance."""
 
 
-def cohen(pairs: Iterable[tuple[int, int]], values: Sequence[int], weighting: Weighting = "none") -> Estimate:
-    """Cohen's kappa (1960), or weighted kappa (1968), of two annotators over the items that both judged, one pair of values per item."""
-    return cohen_of_parts(([pair] for pair in pairs), values, weighting)
-
-
-def cohen_of_parts(
-    items: Iterable[Iterable[tuple[int, int]]], values: Sequence[int], weighting: Weighting = "none"
-) -> Estimate:
-    """The same with a pair of values for each part of each item, such as the steps of a trajectory."""
+def cohen(items: Iterable[Iterable[tuple[int, int]]], values: Sequence[int], weighting: Weighting = "none") -> Estimate:
+    """Cohen's kappa (1960), or weighted kappa (1968), of two annotators over the items that both judged: a pair of values for each item, or
+    for each part of it, such as the steps of a trajectory."""
     index_of = {value: k for k, value in enumerate(values)}
     table = np.zeros((len(values), len(values)))
     makeups: Counter[tuple[int, ...]] = Counter()

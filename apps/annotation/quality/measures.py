@@ -12,7 +12,7 @@ from uuid import UUID
 from apps.annotation.kinds.measures import Gathered, Measure, UnitValue, Work
 from apps.annotation.quality.agreement import Patterns, alpha, fleiss, raw, to_json
 from apps.annotation.quality.feedback import batched, settled
-from apps.annotation.quality.kappa import cohen_of_parts
+from apps.annotation.quality.kappa import cohen
 from apps.annotation.quality.shares import Share, share
 from apps.common.proportions import sign_test
 
@@ -136,7 +136,7 @@ def between_people(measure: Measure) -> dict[str, Any]:
             pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
             for unit in both:
                 pairs[item_of[unit]].append((grades[x][unit], grades[y][unit]))
-            kappa = cohen_of_parts(pairs.values(), values)
+            kappa = cohen(pairs.values(), values)
             same = sum(grades[x][unit] == grades[y][unit] for unit in both)
             agreed = share(same, len(both), items=len(pairs))
             cells.append({"x": str(x), "y": str(y), "kappa": to_json(kappa), "same": agreed.to_json()})

@@ -61,12 +61,14 @@ def test_cohens_kappa_is_that_of_his_worked_example():
 def test_weighted_kappas_are_those_of_the_vassarstats_example(weighting, published):
     # Lowry, VassarStats, "Kappa as a measure of concordance" (vassarstats.net/kappa.html): 100 items, three ordered values.
     first, second = [0] * 46 + [1] * 44 + [2] * 10, [0] * 50 + [1] * 40 + [2] * 10
-    assert cohen(zip(first, second, strict=True), range(3), weighting).value == pytest.approx(published, abs=5e-5)
+    assert cohen(([pair] for pair in zip(first, second, strict=True)), range(3), weighting).value == pytest.approx(
+        published, abs=5e-5
+    )
 
 
 def test_kappa_is_undefined_without_a_shared_item_and_without_variation():
     assert cohen([], range(3)).undefined_because == "they have no judged items in common"
-    same = cohen([(1, 1)] * 20, range(3))
+    same = cohen([[(1, 1)]] * 20, range(3))
     assert same.value is None
     assert "every judgment is the same" in same.undefined_because
 
@@ -132,7 +134,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     for _ in range(200):
         first = rng.integers(0, 2, 150)
         second = np.where(rng.random(150) < 0.8, first, 1 - first)
-        kappa = cohen(zip(first.tolist(), second.tolist(), strict=True), range(2))
+        kappa = cohen(([pair] for pair in zip(first.tolist(), second.tolist(), strict=True)), range(2))
         held += kappa.low <= 0.6 <= kappa.high
     assert 0.90 <= held / 200 <= 0.99  # 0.95, within three standard errors for 200 draws
 
