@@ -96,7 +96,8 @@ class RecipeSerializer(RequestSerializer):
     )
     without_items = serializers.ListField(
         child=serializers.IntegerField(),
-        default=list,
+        default=None,
+        allow_null=True,
         help_text="Ids of items to leave out, in place of those flagged now.",
     )
     train = serializers.IntegerField(default=DEFAULT_SHARES["train"], min_value=0, max_value=100)

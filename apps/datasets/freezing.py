@@ -108,7 +108,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
     The recipe's cutoff time is set here, to the present at the latest, so judgments made while the version is built go into the next one.
     The flagged items that it leaves out are fixed here, too.
     """
-    recipe = replace(recipe, without_items=items_left_out(replace(recipe, until=None)))
+    recipe = replace(recipe, without_items=items_left_out(recipe))
     recipe = replace(recipe, until=min(recipe.until or now(), now()))
     queues = Queue.objects.visible_to(by).filter(pk__in=recipe.queues).order_by("pk")
     # Locked so that a concurrent deletion of a queue waits for this version and sees it.

@@ -76,8 +76,9 @@ class Recipe:
     """Ids of annotators whose judgments are excluded."""
     flagged: str = "keep"
     """How flagged items count. keep: like the others. leave_out: items that are flagged when the version is created are excluded."""
-    without_items: tuple[int, ...] = ()
-    """With leave_out, the sorted ids of the excluded items. Set when the version is created, so later changes of flags have no effect."""
+    without_items: tuple[int, ...] | None = None
+    """The sorted ids of excluded items; None for those that `flagged` excludes now. Set when the version is created, so later changes of flags have no
+    effect."""
     train: int = DEFAULT_SHARES["train"]
     validation: int = DEFAULT_SHARES["validation"]
     test: int = DEFAULT_SHARES["test"]
@@ -100,9 +101,10 @@ class Recipe:
         if not self.annotator_kinds or not set(self.annotator_kinds) <= set(KINDS):
             raise BadRecipe("annotator_kinds", f"Choose at least one of {', '.join(KINDS)}.")
         object.__setattr__(self, "annotator_kinds", tuple(kind for kind in KINDS if kind in self.annotator_kinds))
-        if any(type(item) is not int for item in self.without_items):
-            raise BadRecipe("without_items", "These are ids of items: whole numbers.")
-        object.__setattr__(self, "without_items", tuple(sorted(set(self.without_items))))
+        if self.without_items is not None:
+            if any(type(item) is not int for item in self.without_items):
+                raise BadRecipe("without_items", "These are ids of items: whole numbers.")
+            object.__setattr__(self, "without_items", tuple(sorted(set(self.without_items))))
         _check_whole_number(self, "minimum_margin", 1, 1000)
         _check_whole_number(self, "minimum_confidence", 50, 100)
         _check_whole_number(self, "minimum_strength", 1, 3)
@@ -126,7 +128,7 @@ class Recipe:
             "queues": list(self.queues),
             "annotator_kinds": list(self.annotator_kinds),
             "without_annotators": list(self.without_annotators),
-            "without_items": list(self.without_items),
+            "without_items": None if self.without_items is None else list(self.without_items),
             "until": self.until.isoformat() if self.until else None,
         }
 
@@ -145,7 +147,7 @@ class Recipe:
                     "until", f"{values['until']!r} isn't a time; write it like 2026-01-31T12:00:00Z."
                 ) from None
         for name in ("queues", "annotator_kinds", "without_annotators", "without_items"):
-            if name in values:
+            if name in values and not (name == "without_items" and values[name] is None):
                 if not isinstance(values[name], list | tuple):
                     raise BadRecipe(name, f"{values[name]!r} isn't a list.")
                 values[name] = tuple(values[name])

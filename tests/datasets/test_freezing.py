@@ -98,6 +98,19 @@ def test_flagged_items_can_be_left_out_and_a_version_stays_as_it_was_made(
     assert again.content_hash == without.content_hash
 
 
+def test_a_version_that_left_out_no_flagged_item_can_be_made_again_too(
+    dataset: Dataset, member: Membership, queue: Queue
+) -> None:
+    vote = factories.preference(2, on=factories.item(of=queue))
+    first = freeze(dataset, member, queue, flagged="leave_out", train=100, validation=0, test=0)
+    assert first.recipe["without_items"] == []
+    flag(assignment=vote.assignment)
+    again = freezing.request_version(dataset=dataset, recipe=Recipe.from_json(first.recipe), by=member)
+    freezing.freeze(again.pk)
+    again.refresh_from_db()
+    assert again.content_hash == first.content_hash
+
+
 def test_pairs_of_two_failures_are_counted_and_can_be_left_out(
     dataset: Dataset, member: Membership, queue: Queue
 ) -> None:

@@ -84,10 +84,10 @@ def annotators_of(recipe: Recipe, workspace: Workspace) -> dict[UUID, Annotator]
 
 
 def items_left_out(recipe: Recipe) -> tuple[int, ...]:
-    """The flagged items that it excludes: those it lists or, before its version is created, those flagged now."""
-    if recipe.flagged == "keep" or recipe.without_items or recipe.until:
+    """The items that it excludes: those it lists or, before its version is created, those flagged now."""
+    if recipe.without_items is not None:
         return recipe.without_items
-    return tuple(flagged_items(recipe.queues))
+    return tuple(flagged_items(recipe.queues)) if recipe.flagged == "leave_out" else ()
 
 
 def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:

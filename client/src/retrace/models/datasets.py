@@ -91,7 +91,7 @@ class Recipe(TypedDict, total=False):
     annotator_kinds: Sequence[Literal["person", "model", "rule", "user"]]  # Whose judgments are included.
     without_annotators: Sequence[str]  # Annotators whose judgments are excluded.
     flagged: Literal["keep", "leave_out"]  # Items that an annotator flagged: kept, or left out as of now.
-    without_items: Sequence[int]  # Ids of items to leave out, instead of the currently flagged ones.
+    without_items: Sequence[int] | None  # Ids of items to leave out, instead of the currently flagged ones.
     train: int
     validation: int
     test: int
