@@ -10,10 +10,10 @@ import json
 import time
 from collections.abc import Callable
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 from rest_framework import status
-from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.exceptions import APIException, NotAuthenticated, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
@@ -61,13 +61,20 @@ def key_of(request: Request) -> str:
 
 
 def answer_once(answer: Callable[[], Response], request: Request, *, membership_pk: int) -> Response:
-    """The result of `answer`, or its stored result for the same request. Raises KeyReused, StillAnswering, and whatever `answer` raises."""
+    """The result of `answer`, or its stored result for the same request. Raises KeyReused, StillAnswering, NotAuthenticated if
+    the member was removed meanwhile, and whatever `answer` raises."""
     key, fingerprint = key_of(request), _fingerprint(request)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        with transaction.atomic():
-            if _is_first(membership_pk, key):
-                return _answer(answer, AnsweredRequest(membership_id=membership_pk, key=key, fingerprint=fingerprint))
+        try:
+            with transaction.atomic():
+                if _is_first(membership_pk, key):
+                    answered = AnsweredRequest(membership_id=membership_pk, key=key, fingerprint=fingerprint)
+                    return _answer(answer, answered)
+        except IntegrityError:
+            if _is_member(membership_pk):
+                raise
+            raise NotAuthenticated from None  # removed in the meantime, so nothing was carried out
         if time.monotonic() > deadline:
             raise StillAnswering
         release_connections()
@@ -108,6 +115,11 @@ def _is_first(membership_pk: int, key: str) -> bool:
     Doesn't block, since waiting in the database would hold a connection.
     """
     return try_lock(f"request {membership_pk}:{key}")
+
+
+def _is_member(membership_pk: int) -> bool:
+    memberships = AnsweredRequest._meta.get_field("membership").remote_field.model._default_manager
+    return memberships.filter(pk=membership_pk).exists()
 
 
 def delete_expired() -> int:

@@ -138,6 +138,24 @@ def test_who_has_another_role_by_now_is_told_nothing(researcher: Membership) -> 
     assert AnsweredRequest.objects.count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_who_is_removed_meanwhile_is_refused_and_changes_nothing(
+    researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove_first(*_: object) -> bool:
+        with ThreadPoolExecutor(1) as another:
+            another.submit(removed).result()
+        return True
+
+    def removed() -> None:
+        Membership.objects.filter(pk=researcher.pk).delete()
+        connection.close()
+
+    monkeypatch.setattr(idempotency, "_is_first", remove_first)
+    assert post(researcher, DATASETS, SAME).status_code == 401
+    assert not Dataset.objects.exists()
+
+
 def test_an_answer_is_repeated_to_the_byte(researcher: Membership) -> None:
     first = post(researcher, DATASETS, {"name": 'é𝄞 {"', "description": "tab\t"})
     assert first.status_code == 201

@@ -108,8 +108,9 @@ class QueuesView(ListView):
         """Create a queue of trajectories; a worker fills it. Researchers and above."""
         serializer = NewQueueSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        fields = {**serializer.validated_data, "judged": serializer.validated_data["kind"]}
-        fields["questions"] = asked_questions(fields["judged"], fields)
+        kind = serializer.validated_data["kind"] or QueueForm.base_fields["judged"].initial
+        fields = {**serializer.validated_data, "judged": kind}
+        fields["questions"] = asked_questions(kind, fields)
         workspace = self.member.workspace
         form = QueueForm({name: value for name, value in fields.items() if value is not None}, workspace=workspace)
         cleaned(form)

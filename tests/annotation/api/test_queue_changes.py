@@ -1,4 +1,4 @@
-"""Changing a queue's settings over REST."""
+"""Creating queues and changing their settings over REST."""
 
 from typing import Any
 
@@ -138,3 +138,8 @@ def test_an_item_is_skipped_and_the_last_act_undone(api: Api, queue: Queue) -> N
     again = api.post(f"queues/{queue.pk}/undo").json()
     assert (again["runs"], again["id"] != second["id"]) == (second["runs"], True)
     assert api.get(f"queues/{queue.pk}/preferences")["results"] == []
+
+
+def test_a_kind_that_is_null_is_the_default(ada: Membership, queue: Queue) -> None:
+    made = Api(ada).post("queues", name="Pairs", kind=None)
+    assert (made.status_code, made.json()["kind"]) == (201, "pairwise")
