@@ -46,8 +46,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     spans = [_span(mapping(entry)) for entry in optional_list(row, "observations")]
     scores_by_name = {text(score.get("name")): score.get("value") for score in scores}
     for record in trajectories_of(spans, trace=text(trace.get("id")), details=details, answer=trace.get("output")):
-        record.outcome.reward = reward_of(first_of(scores_by_name, *REWARD))
-        record.outcome.success = flag(first_of(scores_by_name, *SUCCESS))
+        if record.whole is None:
+            record.outcome.reward = reward_of(first_of(scores_by_name, *REWARD))
+            record.outcome.success = flag(first_of(scores_by_name, *SUCCESS))
         record.tags = [tag for tag in optional_list(trace, "tags") if type(tag) is str]
         yield record
 

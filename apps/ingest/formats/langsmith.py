@@ -72,6 +72,8 @@ def _metadata(root: dict[str, Any]) -> dict[str, Json]:
 
 
 def _judge(record: TrajectoryRecord, root: dict[str, Any]) -> None:
+    if record.whole is not None:
+        return
     scores = {name: mapping(entry).get("avg") for name, entry in mapping(root.get("feedback_stats")).items()}
     record.outcome.reward, record.outcome.success = (
         reward_of(first_of(scores, *REWARD)),

@@ -93,10 +93,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             trace=trace,
             details={"trace": {"id": trace}, **({"scores": scores_of_trace} if scores_of_trace else {})},
         ):
-            record.outcome.reward, record.outcome.success = (
-                reward_of(first_of(scores_of_trace, *REWARD)),
-                flag(first_of(scores_of_trace, *SUCCESS)),
-            )
+            if record.whole is None:
+                record.outcome.reward, record.outcome.success = (
+                    reward_of(first_of(scores_of_trace, *REWARD)),
+                    flag(first_of(scores_of_trace, *SUCCESS)),
+                )
             yield record
 
     yield from read_by_trace(_spans(row), _trace_of, _span, trajectories_in, expected=f"{SHAPE}.")

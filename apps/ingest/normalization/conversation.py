@@ -104,10 +104,15 @@ class Conversation:
             raise BadRow(f"A message has the role {_quoted(role)}.", EXPECTED_ROLES)
         return None
 
-    def become_context(self) -> None:
-        """Make everything so far context of the next turn: it's a prompt in the form of a chat, and the policy wrote none of it."""
-        self.waiting = [message for step in self.steps for message in (*step.context, step.message)] + self.waiting
-        self.steps, self._is_thinking = [], False
+    def become_context(self, count: int | None = None) -> None:
+        """Make the first `count` turns, or everything so far, context of the next turn: the policy wrote none of it."""
+        count = len(self.steps) if count is None else count
+        others, self.steps = self.steps[:count], self.steps[count:]
+        messages = [message for step in others for message in (*step.context, step.message)]
+        if self.steps:
+            self.steps[0].context = messages + self.steps[0].context
+        else:
+            self.waiting, self._is_thinking = messages + self.waiting, False
 
     def _interrupted(self, entry: Message) -> StepRecord | None:
         """Add an assistant message that contains tool results. Returns the last of its steps."""

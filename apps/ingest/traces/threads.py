@@ -129,8 +129,13 @@ def trajectories_of(
     for index, (thread, caller) in enumerate(zip(threads, callers, strict=True)):
         conversation = to_steps([*thread.messages, *thread.results(tools, inf)])
         _add_call_details(conversation.steps, thread.calls)
+        opening, first = conversation.opening, min(thread.calls)
+        if thread.opening != threads[0].opening and first < len(conversation.steps):
+            # What a further agent began with was said by others: the agent that handed over to it, or in examples.
+            conversation.become_context(first)
         models = Counter(span.model for span in thread.calls.values() if span.model)
         record = conversation.trajectory(
+            task_messages=opening,
             tools=thread.tools,
             policy=models.most_common(1)[0][0] if models else "",
             id=trace if len(threads) == 1 else f"{trace}/{index + 1}",

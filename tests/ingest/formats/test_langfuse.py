@@ -305,3 +305,14 @@ def test_a_result_is_of_the_call_whose_id_it_has_and_else_of_the_first_of_its_na
     )
     results = [(message["tool_call_id"], message["content"]) for message in record.closing]
     assert results == [("c2", "of c2"), ("c1", "of c1"), ("c3", "of c3")]
+
+
+def test_the_outcome_of_a_trace_is_not_that_of_its_sub_agents():
+    agent = generation(1, [ASKED], CALLED)
+    asked = tool(2, "rain", parentObservationId="root")
+    sub_agent = generation(3, [{"role": "user", "content": "Look outside."}], ANSWER, parentObservationId="t2")
+    scores = [{"name": "success", "value": 1}, {"name": "reward", "value": 0.5}]
+    row = trace(agent, asked, sub_agent, generation(4, [ASKED, CALLED, SEEN], ANSWER), scores=scores)
+    main, part = formats.named("langfuse").read(row, "f")
+    assert (main.success, main.reward, main.whole) == (True, 0.5, None)
+    assert (part.success, part.reward, part.whole) == (None, None, main)

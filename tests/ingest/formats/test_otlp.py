@@ -224,3 +224,26 @@ def test_a_chat_inside_of_a_tools_span_is_a_sub_agents():
         ("deeper", "A"),
         ("C", None),
     ]
+
+
+def test_what_another_agent_said_before_it_handed_over_is_context():
+    def message(role: str, words: str) -> dict[str, Any]:
+        return {"role": role, "parts": [{"type": "text", "content": words}]}
+
+    def chat(number: int, answered: str, *asked: dict[str, Any]) -> dict[str, Any]:
+        said = {"gen_ai.output.messages": json.dumps([message("assistant", answered)])}
+        return span(number, {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(asked), **said})
+
+    asked, passed_on = message("user", "Refund it."), message("assistant", "Billing will help.")
+    first = chat(1, "Billing will help.", message("system", "You greet."), asked)
+    refunded, thanked = message("assistant", "Refunded."), message("user", "Thanks.")
+    second = [message("system", "You refund."), asked, passed_on]
+    spans = [first, chat(2, "Refunded.", *second), chat(3, "Bye.", *second, refunded, thanked)]
+    greeter, billing = formats.named("otlp").read(document(*spans), "f")
+    assert [step.message["content"] for step in greeter.steps] == ["Billing will help."]
+    assert [(step.message["content"], step.info["span"]) for step in billing.steps] == [
+        ("Refunded.", "2"),
+        ("Bye.", "3"),
+    ]
+    assert [entry["role"] for entry in billing.steps[0].context] == ["system", "user", "assistant"]
+    assert billing.task.instruction == "Refund it."
