@@ -1,8 +1,8 @@
 """Process labels in TRL's stepwise supervision form: a prompt, a completion for each step, and a label for each.
 
 The form holds text, so chats are rendered as text: everything before the first turn is the prompt; a completion is what came back since the
-previous turn, if anything, and the turn itself. It has no label for unjudged steps: a row ends before the first one. A neutral step counts
-as correct, as in Lightman et al. (2023).
+previous turn, if anything, and the turn itself. It has no label for unjudged steps: a row ends before the first one that the
+first error doesn't tell about. A neutral step counts as correct, as in Lightman et al. (2023).
 """
 
 from __future__ import annotations
