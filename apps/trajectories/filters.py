@@ -142,7 +142,8 @@ def _search_of(
         return Q(pk=UUID(query))
     except ValueError:
         pass
-    by_external_id = Q(pk__in=list(trajectories.filter(external_id=query).values_list("pk", flat=True)[:FEW]))
+    few_alike = first_few(trajectories.filter(external_id=query))
+    by_external_id = Q(external_id=query) if few_alike is None else Q(pk__in=few_alike)
     tasks = tasks_saying(query, workspace_id)
     if tasks is None:
         return by_external_id

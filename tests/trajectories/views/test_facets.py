@@ -113,6 +113,17 @@ def test_many_matches_are_walked_from_the_newest(
     assert ") IS TRUE" in newest  # not a join, which would read and sort all of them
 
 
+def test_all_trajectories_with_an_external_id_are_found_however_many(
+    researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "FEW", 1)
+    for number in range(3):
+        factories.trajectory(of=factories.task(of=researcher.workspace), external_id="run-7" if number else "run-8")
+    found = Filters(q="run-7").apply(Trajectory.objects.all(), workspace_id=researcher.workspace_id)
+    assert {trajectory.external_id for trajectory in found} == {"run-7"}
+    assert len(found) == 2
+
+
 def test_of_many_matches_the_newest_are_counted_and_the_page_says_so(
     trajectories: dict[str, Trajectory], researcher: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
