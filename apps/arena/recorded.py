@@ -7,7 +7,7 @@ from dataclasses import asdict
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet, UUIDField, Window
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, UUIDField, Window
 from django.db.models.functions import Coalesce, RowNumber
 
 from apps.accounts import audit
@@ -110,6 +110,13 @@ def start_recorded_experiment(
     make_queue_of(experiment, match(*sides))
     audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, target=experiment, **plan)
     return experiment
+
+
+def comparison_of(trajectory_id: UUID) -> str:
+    """The answer "an experiment" if one compares the trajectory, also where it's in no item, as those of identical pairs; "" if none does."""
+    workspace = Trajectory.objects.filter(pk=trajectory_id).values("workspace")
+    compares = Q(recorded_a__contains=[trajectory_id]) | Q(recorded_b__contains=[trajectory_id])
+    return "an experiment" if Experiment.objects.filter(compares, workspace__in=workspace).exists() else ""
 
 
 def _first_attempts(policy: Policy, tasks: list[UUID], samples: int) -> list[Attempt]:

@@ -8,6 +8,7 @@ import pytest
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
+from apps.arena.models import Experiment
 from apps.traces import trace_trajectories
 from apps.traces.models import Span, Trace, TracePart
 from apps.trajectories.models import Trajectory
@@ -82,6 +83,25 @@ def test_a_late_span_changes_nothing_that_is_judged(http: httpx.Client, research
     settle()
     assert texts_of(Trajectory.objects.get(pk=trajectory.pk)) == ["On the shelf.", "Yes."]
     assert "Late spans changed nothing, since an item depends on the trajectory" in Trace.objects.get().problem
+
+
+def test_a_late_span_changes_nothing_that_an_experiment_compares(http: httpx.Client, researcher: Membership) -> None:
+    send(http, *CALLS[:2], ROOT)
+    settle()
+    trajectory = Trajectory.objects.get()
+    a, b = factories.policy(of=researcher.workspace), factories.policy(of=researcher.workspace)
+    Experiment.objects.create(
+        workspace=researcher.workspace,
+        name="Which?",
+        environment="shop",
+        policy_a=a,
+        policy_b=b,
+        recorded_b=[trajectory.pk],
+    )
+    send(http, CALLS[2])
+    settle()
+    assert texts_of(Trajectory.objects.get(pk=trajectory.pk)) == ["On the shelf.", "Yes."]
+    assert "Late spans changed nothing, since an experiment depends on the trajectory" in Trace.objects.get().problem
 
 
 def test_chats_of_one_trace_are_trajectories_of_their_own_and_become_one_when_a_span_joins_them(
