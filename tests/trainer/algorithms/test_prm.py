@@ -114,7 +114,7 @@ def test_turns_after_the_first_error_can_be_learned_from():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"step_labels": [1]}, "not a list of 2, one for each assistant message"),
+        ({"step_labels": [1]}, "not a list of 2, one for each turn"),
         ({"step_labels": [2, 0]}, "outside -1 … 1"),
         ({"first_error": 2}, "not a turn from 0 to 1, -1 or null"),
     ],
