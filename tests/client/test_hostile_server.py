@@ -76,6 +76,12 @@ def test_an_answer_nested_without_end_is_no_answer(client: Client, server: _Serv
         client.runs.read("1")
 
 
+def test_a_text_that_is_no_text_is_no_answer(client: Client, server: _Server) -> None:
+    server.body = b"\xbd\xff"
+    with pytest.raises(UnexpectedAnswer, match="no text"):
+        client.policies.card("1")
+
+
 @pytest.mark.parametrize("fields", [[1], {"name": 1}, {"name": None}, "name", 7])
 def test_a_refusal_in_no_form_of_ours_is_one_all_the_same(client: Client, server: _Server, fields: Any) -> None:
     server.status, server.body = 422, json.dumps({"detail": "No.", "fields": fields}).encode()

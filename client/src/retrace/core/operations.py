@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from retrace.core.connection import AsyncConnection, Connection
 from retrace.core.flow import Flow
-from retrace.core.replies import parsed
+from retrace.core.replies import parsed, text_of
 from retrace.core.request import IDEMPOTENCY_KEY, Reply, Request, address
 from retrace.core.retries import exchange
 from retrace.errors import UnexpectedAnswer
@@ -54,7 +54,7 @@ class Resource(Generic[C]):
 
     def _text(self, request: Request) -> Flow[str]:
         reply = yield from self._exchange(request)
-        return reply.content.decode()
+        return text_of(request, reply)
 
     def _act(self, template: str, *parts: object, answer: type[T]) -> Flow[T]:
         """Act on an existing object, exactly once."""

@@ -43,6 +43,14 @@ def parsed(request: Request, reply: Reply, answer: type[T]) -> T:
         raise _unexpected(request, reply, f"no JSON: {error}") from error
 
 
+def text_of(request: Request, reply: Reply) -> str:
+    """The reply's body as text. Raises UnexpectedAnswer if it isn't UTF-8."""
+    try:
+        return reply.content.decode()
+    except UnicodeDecodeError as error:
+        raise _unexpected(request, reply, f"no text: {error}") from error
+
+
 def _unexpected(request: Request, reply: Reply, problem: str) -> UnexpectedAnswer:
     message = (
         f"The answer to {request} isn't what this client reads: {problem}. "
