@@ -1,12 +1,13 @@
 """What is known before a run starts: the model's size, the memory, and refusals."""
 
 import json
+import socket
 import struct
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from huggingface_hub import DryRunFileInfo
+from huggingface_hub import DryRunFileInfo, HfApi
 
 from apps.policies.models import Policy
 from apps.training.launch import check_with_worker, key_of
@@ -105,6 +106,14 @@ def test_a_hub_models_size_is_read_from_the_config_that_was_measured(on_the_hub)
     assert facts is not None
     assert (facts.parameters, facts.hidden, facts.layers) == (600_000_000, 1024, 28)
     assert downloaded == ["c0ffee"]
+
+
+def test_nothing_is_said_of_a_hub_model_while_the_hub_cannot_be_reached(monkeypatch):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # not listening: connections are refused
+        hub = HfApi(endpoint=f"http://127.0.0.1:{nobody.getsockname()[1]}")
+        monkeypatch.setattr(estimates, "HfApi", lambda: hub)
+        assert shape_of_hub("owner/base", None) is None
 
 
 def test_a_large_config_on_the_hub_is_not_downloaded(on_the_hub):

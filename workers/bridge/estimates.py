@@ -20,7 +20,12 @@ from typing import Any
 
 import numpy as np
 from huggingface_hub import HfApi, hf_hub_download
-from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError, which its HTTP client raises without an answer
+    EntryNotFoundError,
+    HTTPError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+)
 
 from contract.configs import (
     DpoConfig,
@@ -196,7 +201,7 @@ def shape_of_hub(model: str, revision: str | None) -> ModelShape | None:
         raise NotOnHub(
             f"the hub has no model {model!r} that this worker may see (private ones need HF_TOKEN)"
         ) from None
-    except (HfHubHTTPError, OSError, RuntimeError):
+    except (HTTPError, OSError, RuntimeError):
         return None
     if weights is None:
         raise NotOnHub(f"{model!r} has no safetensors on the hub; other formats can run code and are not loaded")
