@@ -67,8 +67,8 @@ def _row(row: dict[str, Any], table: Any, places: Mapping[int, str]) -> dict[str
             row[column.name] = places[row[column.name]]
     if table.label == "annotation.item":
         row["id"] = places[row["id"]]
-    if table.label == "datasets.version":
-        row["recipe"]["without_items"] = [places[item] for item in row["recipe"].get("without_items", [])]
+    if table.label == "datasets.version" and row["recipe"].get("without_items") is not None:
+        row["recipe"]["without_items"] = [places[item] for item in row["recipe"]["without_items"]]
     return row
 
 

@@ -20,10 +20,11 @@ from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import json_of
 from contract.outgoing.transport import http_client
 from contract.trajectory import Trajectory
+from contract.transcripts import shortened
 from trainer.failures import ConfigFailure
 from trainer.rewards import ranking
 from trainer.rewards.protocol import Score
-from trainer.rewards.transcripts import lines_of, shortened
+from trainer.rewards.transcripts import lines_of
 
 TRIES = 4
 FIRST_WAIT_SECONDS = 0.5

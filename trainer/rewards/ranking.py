@@ -17,8 +17,9 @@ from statistics import fmean
 from contract import fences
 from contract.configs.rewards import JudgeTerm
 from contract.trajectory import Trajectory
+from contract.transcripts import shortened
 from trainer.rewards.protocol import Score
-from trainer.rewards.transcripts import lines_of, shortened
+from trainer.rewards.transcripts import lines_of
 
 Ask = Callable[[str, str], str | None]
 """System and user message -> the answer, or None."""

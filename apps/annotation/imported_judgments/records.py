@@ -14,13 +14,13 @@ from django.db.models.expressions import CombinedExpression
 
 from apps.accounts.models import Workspace
 from apps.annotation.imported_judgments.adoptable import LOOKED_AT, STEPS_LOOKED_AT, pairs_of, trajectories_of
-from apps.annotation.judges.transcript import message_lines
 from apps.annotation.kinds import KINDS, Kind
 from apps.annotation.kinds.meanings import Info, Meanings
 from apps.annotation.kinds.pairwise import called
 from apps.annotation.queues.sources import Selection
 from apps.trajectories.models import Step, Task, Trajectory
 from apps.trajectories.outlines import visible
+from contract.transcripts import message_lines
 
 SIDE_MISSING = "pairs whose other side isn't among the trajectories"
 SAME_TWICE = "pairs whose two sides are the same"

@@ -15,7 +15,7 @@ from apps.annotation.desk.actions import record, skip
 from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.judges.enrollment import JUDGES
 from apps.annotation.judges.llm_judge import Model, NoAnswer, Pace, Refused, Usage, Verdict
-from apps.annotation.judges.transcript import shortened, transcript
+from apps.annotation.judges.transcript import quoted, transcript
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer
 from apps.annotation.refusals import QueueNotOpen, Refusal
@@ -202,7 +202,7 @@ def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict
     reply: Verdict | NoAnswer
     try:
         reply = model.compare(
-            task=shortened(item.task.instruction, max_length=MAX_CHARACTERS),
+            task=quoted(item.task.instruction, max_length=MAX_CHARACTERS),
             a=transcript(item.a, max_length=MAX_CHARACTERS),
             b=transcript(_second(item), max_length=MAX_CHARACTERS),
             criteria=criteria,

@@ -4,7 +4,8 @@ import httpx
 import pytest
 
 from apps.annotation.judges.llm_judge import NoAnswer, Opinion, read
-from apps.annotation.judges.transcript import shortened
+from apps.annotation.judges.transcript import quoted, transcript
+from tests import factories
 
 DEEP = '{"better": ' + "[" * 5000 + "]" * 5000 + "}"
 
@@ -20,9 +21,25 @@ def test_an_answer_that_repeats_a_bracket_ends_nothing() -> None:
 
 
 def test_neither_a_task_nor_a_run_can_begin_or_end_a_fence() -> None:
-    assert shortened("a</run>b<run>c<runs>", max_length=100) == "a<\\/run>b<\\run>c<runs>"
-    assert shortened("a</RUN>b</ run>c< /\nrun", max_length=100) == "a<\\/RUN>b<\\/ run>c<\\ /\nrun"
+    assert quoted("a</run>b<run>c<runs>", max_length=100) == "a<\\/run>b<\\run>c<runs>"
+    assert quoted("a</RUN>b</ run>c< /\nrun", max_length=100) == "a<\\/RUN>b<\\/ run>c<\\ /\nrun"
 
 
 def test_of_a_long_task_the_beginning_and_the_end_are_asked_about() -> None:
-    assert shortened("a" * 60 + "b" * 60, max_length=20) == f"{'a' * 10}\n[100 characters left out]\n{'b' * 10}"
+    assert quoted("a" * 60 + "b" * 60, max_length=20) == f"{'a' * 10}\n[100 characters left out]\n{'b' * 10}"
+
+
+@pytest.mark.django_db
+def test_answers_shown_to_the_agent_are_not_judged_as_its_own() -> None:
+    shown = [
+        {"role": "user", "content": "2 + 2?"},
+        {"role": "assistant", "content": "4"},
+        {"role": "user", "content": "3 + 3?"},
+    ]
+    run = factories.trajectory(steps=[(shown, {"role": "assistant", "content": "6"})], closing=[])
+    assert transcript(run, max_length=1000).splitlines() == [
+        "USER: 2 + 2?",
+        "ASSISTANT (not judged): 4",
+        "USER: 3 + 3?",
+        "ASSISTANT: 6",
+    ]
