@@ -23,7 +23,7 @@ class TrainingTasksConfig(Config):
     count: Annotated[Count, Setting("Tasks", basic=True)] = 1000
     """Number of different tasks to draw."""
     seed: Annotated[Seed, Setting("Task seed")] = 0
-    """Which ones."""
+    """Determines which tasks are drawn."""
 
 
 class OnlineConfig(TrainingConfig):

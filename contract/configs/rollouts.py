@@ -23,7 +23,7 @@ class TasksConfig(Config):
     count: Count = 50
     """Number of tasks to draw."""
     seed: Seed = 0
-    """Which ones."""
+    """Determines which tasks are drawn."""
 
 
 class Sampling(Config):

@@ -137,7 +137,7 @@ class TrainingConfig(Config):
     tracker: Annotated[Tracker, Setting("Report to", labels=TITLES, is_added=True)] = "none"
     """Also log curves to an experiment tracker that this installation has an account with (TRACKERS)."""
     pause_on_alarms: bool = False
-    """Pause at a checkpoint when an alarm is raised (see trainer.alarms), so that you can inspect and resume the run."""
+    """Pause at a checkpoint when an alarm is raised, so that you can inspect and resume the run."""
 
     @property
     def rows_per_step(self) -> int:
