@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable
 
+from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 from rest_framework import status
@@ -118,8 +119,7 @@ def _is_first(membership_pk: int, key: str) -> bool:
 
 
 def _is_member(membership_pk: int) -> bool:
-    memberships = AnsweredRequest._meta.get_field("membership").remote_field.model._default_manager
-    return memberships.filter(pk=membership_pk).exists()
+    return apps.get_model("accounts", "Membership").objects.filter(pk=membership_pk).exists()
 
 
 def delete_expired() -> int:
