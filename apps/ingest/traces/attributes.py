@@ -20,7 +20,14 @@ MODEL_OPERATIONS = frozenset({"chat", "text_completion", "generate_content", "co
 MODEL_KINDS = frozenset({"llm", "chat", "chat_model", "completion"})
 INPUTS, OUTPUTS = "mlflow.spanInputs", "mlflow.spanOutputs"
 GIVEN = ("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "input.value", "traceloop.entity.input", INPUTS)
-ANSWERED = ("gen_ai.output.messages", "output.value", "ai.response.text", "traceloop.entity.output", OUTPUTS)
+ANSWERED = (
+    "gen_ai.output.messages",
+    "output.value",
+    "ai.response.text",
+    "ai.response.object",
+    "traceloop.entity.output",
+    OUTPUTS,
+)
 ARGUMENTS_OF_TOOL = (
     "gen_ai.tool.call.arguments",
     "ai.toolCall.args",
@@ -105,11 +112,13 @@ def _answer(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Jso
     for prefix in ("gen_ai.completion", "llm.output_messages"):
         if messages := _indexed(attributes, prefix):
             return messages
-    messages = [_event_message("assistant", body) for name, body in events if name == "gen_ai.choice"]
-    if messages:
-        return messages
-    calls = attributes.get("ai.response.toolCalls")
-    return first_of(attributes, *ANSWERED) if calls is None else calls
+    choices = [body for name, body in events if name == "gen_ai.choice"]
+    if choices:  # further ones are other answers to the same messages
+        return _event_message("assistant", choices[0])
+    calls, said = decoded(attributes.get("ai.response.toolCalls")), text(attributes.get("ai.response.text"))
+    if calls is None:
+        return first_of(attributes, *ANSWERED)
+    return [{"type": "text", "text": said}, *calls] if said and type(calls) is list else calls
 
 
 def _event_message(role: str, body: Attributes) -> Message:

@@ -8,7 +8,7 @@ are separate threads, and separate trajectories.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal
@@ -18,6 +18,8 @@ from apps.ingest.normalization.fields import duration_between
 from apps.ingest.records import BadRow, Json, Message, StepRecord, TrajectoryRecord, text_of
 from apps.ingest.traces.payloads import Payload, read_payload
 from apps.ingest.traces.tool_results import OpenCalls, ToolSpans
+from contract import jsontext
+from contract.completions import arguments_of
 
 EXPECTED = "A trace contains at least one model call with its input or output."
 
@@ -50,6 +52,10 @@ MAX_DEPTH, MAX_CALLERS = 50, 20
 """How many spans around a sub-agent's first call, and how many earlier chats, are considered to find the one that called it."""
 
 
+Said = tuple[str, tuple[tuple[str, bytes], ...]]
+"""What identifies a turn: its text, and the name and arguments of each tool call."""
+
+
 class Thread:
     """A chat as it grows. Only what's new is processed: a chat of thousands of calls may grow by one message with each."""
 
@@ -57,6 +63,8 @@ class Thread:
         self.messages: list[Message] = []
         self.last = 0
         """Index of the latest turn made by a call."""
+        self.said: Said | None = None
+        """That turn, if its call recorded it."""
         self.began = 0.0
         """Start time of that call, in seconds."""
         self._open_calls = OpenCalls()
@@ -97,7 +105,10 @@ class Thread:
 
     def _add(self, span: Span, tools: list[Json], turn: int) -> None:
         answer = read_payload(span.answer, "assistant")
-        self.messages += _as_assistant(answer.messages)
+        messages = _as_assistant(answer.messages)
+        self.messages += messages
+        turns = to_steps(messages).steps
+        self.said = _said(turns[0].message) if turns else None
         self.calls[turn] = span
         self.last, self.began = turn, span.start
         self.tools = span.tools or answer.tools or tools or self.tools
@@ -184,27 +195,57 @@ def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:
     by_opening: dict[str, deque[Thread]] = defaultdict(lambda: deque(maxlen=LOOKED_BACK))
     for span in _model_calls(spans):
         entry = read_payload(span.given, "user")
-        turns, opening = _measured(entry.messages)
+        conversation = to_steps(entry.messages)
+        turns, opening = conversation.steps, "\n".join(text_of(message["content"]) for message in conversation.opening)
         alike = by_opening[opening]
-        going_on = next((thread for thread in reversed(alike) if thread.is_continued_by(turns, opening)), None)
+        going_on = _continued(reversed(alike), turns, opening)
         if going_on:
-            going_on.continue_from(span, entry, turns, opening)
+            going_on.continue_from(span, entry, len(turns), opening)
         elif threads and not entry.messages:
             threads[-1].append(span, threads[-1].results(tools, span.start))
         else:
             threads.append(Thread())
-            threads[-1].continue_from(span, entry, turns, opening)
+            threads[-1].continue_from(span, entry, len(turns), opening)
             alike.append(threads[-1])
     return threads
 
 
+def _continued(threads: Iterable[Thread], turns: Sequence[StepRecord], opening: str) -> Thread | None:
+    """The thread, of these from the latest, that a call continues whose input has these turns: the one whose last turn is among them.
+
+    Several agents may have begun alike. If no thread's last turn is repeated literally, since some frameworks rewrite turns, it's the latest thread that fits.
+    """
+    said: dict[int, Said] = {}
+    latest: Thread | None = None
+    for thread in threads:
+        if not thread.is_continued_by(len(turns), opening):
+            continue
+        latest = latest or thread
+        if thread.last < len(turns):
+            if thread.last not in said:
+                said[thread.last] = _said(turns[thread.last].message)
+            if thread.said == said[thread.last]:
+                return thread
+    return latest
+
+
+def _said(turn: Message) -> Said:
+    functions = [call["function"] for call in turn.get("tool_calls") or []]
+    calls = tuple((each["name"], jsontext.canonical(arguments_of(each["arguments"]))) for each in functions)
+    return text_of(turn["content"]).strip(), calls
+
+
 def _model_calls(spans: Sequence[Span]) -> list[Span]:
-    """The model calls, without those that enclose another one, which record the same, and without empty ones."""
+    """The model calls, without those that enclose another one, which record the same, and without empty ones.
+
+    One that encloses another's only in a tool called a sub-agent.
+    """
     parents = {span.id: span.parent for span in spans}
+    tools = {span.id for span in spans if span.kind == "tool"}
     around: set[str] = set()
     for span in spans:
         parent = span.parent if span.kind == "model" else ""
-        while parent and parent not in around and parent != span.id:
+        while parent and parent not in around and parent not in tools and parent != span.id:
             around.add(parent)
             parent = parents.get(parent, "")
     calls = [span for span in spans if span.kind == "model" and span.id not in around]
@@ -223,12 +264,6 @@ def _has_cycle(spans: Sequence[Span]) -> bool:
             span = parents[span]
         ended |= way
     return False
-
-
-def _measured(messages: list[Message]) -> tuple[int, str]:
-    """The number of agent turns, and the text before the first."""
-    conversation = to_steps(messages)
-    return len(conversation.steps), "\n".join(text_of(message["content"]) for message in conversation.opening)
 
 
 def _add_call_details(steps: list[StepRecord], calls: dict[int, Span]) -> None:

@@ -133,6 +133,22 @@ def test_messages_in_events():
     assert [message["content"] for message in record.messages()] == ["Be brief.", "Weather in Oslo?", "Rain."]
 
 
+def test_of_several_answers_to_the_same_messages_the_first_is_the_turn():
+    choices = [("gen_ai.choice", {"index": index, "content": answer}) for index, answer in enumerate(["Rain.", "Sun."])]
+    events = [("gen_ai.user.message", {"content": "Weather in Oslo?"}), *choices]
+    record = read("otlp", document(span(1, {"gen_ai.operation.name": "chat"}, events)))
+    assert [step.message["content"] for step in record.steps] == ["Rain."]
+
+
+def test_what_the_ai_sdk_recorded_beside_calls_and_as_an_object():
+    model = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": json.dumps([ASKED])}
+    calls = json.dumps([{"toolCallId": "c1", "toolName": "weather", "input": '{"city": "Oslo"}'}])
+    both = {**model, "ai.response.text": "I'll look.", "ai.response.toolCalls": calls}
+    assert list(read("otlp", document(span(1, both))).messages()) == [ASKED, {**CALLED, "content": "I'll look."}]
+    one = {**model, "ai.operationId": "ai.generateObject.doGenerate", "ai.response.object": '{"rain": true}'}
+    assert [entry["role"] for entry in read("otlp", document(span(1, one))).messages()] == ["user", "assistant"]
+
+
 def test_a_trace_for_each_id_and_none_for_those_without_a_model():
     chat = VOCABULARIES["gen_ai"]
     other = {**span(2, chat), "traceId": "u"}
@@ -247,3 +263,40 @@ def test_what_another_agent_said_before_it_handed_over_is_context():
     ]
     assert [entry["role"] for entry in billing.steps[0].context] == ["system", "user", "assistant"]
     assert billing.task.instruction == "Refund it."
+
+
+def chat_span(number: int, asked: list[dict[str, Any]], answer: str, **more: Any) -> dict[str, Any]:
+    said = json.dumps([{"role": "assistant", "content": answer}])
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(asked),
+        "gen_ai.output.messages": said,
+    }
+    return span(number, {**attributes, "gen_ai.usage.output_tokens": number}, **more)
+
+
+def test_agents_that_began_alike_each_keep_their_own_turns():
+    """Three attempts at one task at once: the last one that began is done after its first call."""
+    asked = {"role": "user", "content": "Guess."}
+
+    def again(said: str) -> list[dict[str, Any]]:
+        return [asked, {"role": "assistant", "content": said}, {"role": "user", "content": "No."}]
+
+    begun = [chat_span(1, [asked], "One?"), chat_span(2, [asked], "Two?"), chat_span(3, [asked], "I give up.")]
+    spans = [*begun, chat_span(4, again("One?"), "Four!"), chat_span(5, again("Two?"), "Five!")]
+    records = formats.named("otlp").read(document(*spans), "f")
+    assert [[(step.message["content"], step.completion_tokens) for step in record.steps] for record in records] == [
+        [("One?", 1), ("Four!", 4)],
+        [("Two?", 2), ("Five!", 5)],
+        [("I give up.", 3)],
+    ]
+
+
+def test_a_call_that_ran_a_sub_agent_in_a_tool_stays_a_call():
+    question = {"role": "user", "content": "Which order?"}
+    outer = chat_span(1, [ASKED], "I asked.", spanId="1")
+    tool = span(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ask"}, parentSpanId="1")
+    spans = [outer, tool, chat_span(3, [question], "17.", parentSpanId="2")]
+    records = list(formats.named("otlp").read(document(*spans), "f"))
+    assert [record.task.instruction for record in records] == ["Weather in Oslo?", "Which order?"]
+    assert records[1].whole is records[0]
