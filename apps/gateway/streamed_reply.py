@@ -90,7 +90,9 @@ class _Choice:
         self._fields: dict[str, Any] = {"finish_reason": None}
         self._message: dict[str, Any] = {"role": "assistant", "content": None}
         self._texts: dict[str, list[str]] = {}
-        self._calls: dict[Any, _Call] = {}
+        self._calls: list[_Call] = []
+        self._latest: dict[Any, _Call] = {}
+        """The latest call with each index."""
         self._logprobs: list[Any] = []
 
     @property
@@ -113,15 +115,18 @@ class _Choice:
 
     def _add_calls(self, parts: list[dict[str, Any]]) -> None:
         for part in parts:
-            call = self._calls.setdefault(part.get("index"), _Call(self._kept))
-            if len(self._calls) > MAX_TOOL_CALLS:
-                raise NoEvent
+            call = self._latest.get(part.get("index"))
+            if call is None or call.is_followed_by(part):
+                if len(self._calls) == MAX_TOOL_CALLS:
+                    raise NoEvent
+                call = self._latest[part.get("index")] = _Call(self._kept)
+                self._calls.append(call)
             call.add(part)
 
     def whole(self) -> dict[str, Any]:
         message = self._message | {name: "".join(pieces) for name, pieces in self._texts.items()}
         if self._calls:
-            message["tool_calls"] = [{"index": index, **call.whole()} for index, call in self._calls.items()]
+            message["tool_calls"] = [{"index": index, **call.whole()} for index, call in enumerate(self._calls)]
         logprobs = {"logprobs": {"content": self._logprobs}} if self._logprobs else {}
         return {"message": message, **self._fields, **logprobs}
 
@@ -133,8 +138,13 @@ class _Call:
         self._name: list[str] = []
         self._arguments: list[str] = []
 
+    def is_followed_by(self, part: dict[str, Any]) -> bool:
+        """Whether the part begins another call, with this one's index: some servers give all calls index 0, or none."""
+        is_named = bool((part.get("function") or {}).get("name"))
+        return is_named and bool(self._fields["id"] and part.get("id")) and part["id"] != self._fields["id"]
+
     def add(self, part: dict[str, Any]) -> None:
-        if part.get("id"):
+        if part.get("id") and not self._fields["id"]:
             self._kept.put(self._fields, "id", part["id"])
         function = part.get("function") or {}
         self._name.append(_text(function.get("name") or ""))

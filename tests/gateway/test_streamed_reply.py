@@ -9,6 +9,7 @@ import pytest
 
 from apps.gateway.models import Call, Join
 from apps.gateway.session_trajectories import ids_from
+from apps.gateway.streamed_reply import StreamedReply
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import END, Upstream, calls, says
 
@@ -50,6 +51,20 @@ def test_a_streamed_reply_is_stored_as_the_one_that_it_amounts_to(agent: Agent, 
     assert ids_from(streamed.sampled_ids).tolist() == [*b'look({"at": "shelf"})', END]
     assert streamed.untrainable == ""
     assert streamed.first_seconds is not None
+
+
+@pytest.mark.parametrize("index", [{"index": 0}, {}])
+def test_calls_that_a_server_gives_the_same_index_stay_apart(index: dict[str, int]) -> None:
+    """Ids in later parts don't begin a call: some servers send a new one with each part."""
+    reply = StreamedReply()
+    for identifier, name, arguments in (("a", "look", '{"at"'), ("a2", None, ": 1}"), ("b", "take", "{}")):
+        call = {"id": identifier, "function": {"name": name, "arguments": arguments}}
+        reply.add({"choices": [{"index": 0, "delta": {"tool_calls": [{**index, **call}]}}]})
+    made = reply.completion()["choices"][0]["message"]["tool_calls"]
+    assert [call["function"] for call in made] == [
+        {"name": "look", "arguments": '{"at": 1}'},
+        {"name": "take", "arguments": "{}"},
+    ]
 
 
 def test_a_streamed_turn_is_continued_by_tokens(agent: Agent) -> None:
