@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import Any
 
 import pytest
 from retrace import Client, Episode
+from retrace.errors import Conflict, RequestRefused
 from retrace.runners import MAX_PAUSE, NoOutcome, outcome_of, serve_agent
 
 EPISODE = {
@@ -82,6 +84,45 @@ def test_an_agent_that_returns_nothing_is_a_mistake_that_ends_the_program() -> N
     with pytest.raises(NoOutcome, match="returned None"):
         serve(server, lambda episode: None, until_idle=0)
     assert [kind for kind, _, _ in server.reports] == ["abandon"]
+
+
+def test_an_agent_that_cancels_itself_gives_the_episode_back() -> None:
+    server = Server(2)
+
+    async def agent(episode: Episode) -> bool:
+        if episode.id == "e1":
+            raise asyncio.CancelledError
+        return True
+
+    assert serve(server, agent, until_idle=0) == 2
+    assert [(kind, session) for kind, session, _ in server.reports] == [("abandon", "s1"), ("finish", "s0")]
+
+
+@pytest.mark.parametrize(
+    "refusal", [RequestRefused("reward: Expected a finite number.", status=400, request="POST"), ValueError("nan")]
+)
+def test_an_outcome_that_cannot_be_sent_ends_the_program(refusal: Exception) -> None:
+    server = refusing(refusal)
+    with pytest.raises(type(refusal)):
+        serve(server, lambda episode: float("nan"), until_idle=0)
+    assert [kind for kind, _, _ in server.reports] == ["abandon"]
+
+
+def test_an_episode_that_no_longer_counts_is_not_given_back() -> None:
+    server = refusing(Conflict("It has ended.", status=409, request="POST"))
+    assert serve(server, lambda episode: True, until_idle=0) == 3
+    assert server.reports == []
+
+
+def refusing(refusal: Exception) -> Server:
+    """A server that accepts no outcome."""
+    server = Server(3)
+
+    def finish(session: str, **outcome: Any) -> None:
+        raise refusal
+
+    server.finish = finish  # type: ignore[method-assign]  # this one only
+    return server
 
 
 def test_while_nothing_waits_one_thread_asks_for_all() -> None:

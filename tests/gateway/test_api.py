@@ -102,6 +102,10 @@ def test_what_is_wrong_is_named_by_field(client: Client, clerk: Policy, wrong: d
     assert not Session.objects.exists()
 
 
+def test_a_task_may_be_null_like_what_else_is_left_out(client: Client, clerk: Policy) -> None:
+    assert post(client, "sessions", policy="clerk", task=None, max_calls=None).status_code == 201
+
+
 def test_a_policy_without_a_server_says_what_to_do(client: Client, researcher: Membership) -> None:
     factories.policy(of=researcher.workspace, name="script")
     answer = post(client, "sessions", policy="script")

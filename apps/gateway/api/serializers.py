@@ -56,6 +56,7 @@ class NewSessionSerializer(RequestSerializer):
     )
     task = serializers.JSONField(
         required=False,
+        allow_null=True,
         help_text="A task's id, or {key, instruction, environment, category, difficulty, held_out}. Default: the first user message.",
     )
     group = serializers.CharField(

@@ -239,11 +239,11 @@ class Client(_Operations[Connection]):
         runner: str | None = None,
         until_idle: float | None = None,
     ) -> int:
-        """Play episodes of training runs and rollouts with `agent`, until Ctrl-C; returns how many were played.
+        """Play episodes of training runs and rollouts with `agent`; returns how many were played.
 
         `agent` takes an `Episode` and returns True or False, a reward, or a dict of `success`, `reward`, `rewards`, `metadata`. It may be
         asynchronous, and runs in `parallel` threads. If it raises an exception, the episode is given back, to be played again.
-        With `until_idle`, stops after that many seconds without an episode.
+        With `until_idle`, stops after that many seconds without an episode. On Ctrl-C, raises KeyboardInterrupt once the episodes in progress are over.
         """
         return serve_agent(
             self,

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from retrace.errors import NotAuthorized, RequestRefused, RetraceError
@@ -135,7 +136,7 @@ class _Serving:
         renewing.start()
         try:
             outcome = outcome_of(_run(self._agent, episode))
-        except Exception as problem:
+        except (Exception, asyncio.CancelledError) as problem:  # an agent that cancels itself mustn't end the runner
             self._give_up(episode, problem)
             if isinstance(problem, NoOutcome):  # an error in the program, not in the policy's behavior
                 raise
@@ -145,10 +146,14 @@ class _Serving:
             renewing.join()
         try:
             self._client.sessions.finish(episode.session, **outcome)
-        except RetraceError as error:  # the lease was lost, or the training step continued without it
-            logger.warning("episode %s no longer counts: %s", episode.id, error)
+        except (RetraceError, TypeError, ValueError) as problem:
+            if not isinstance(problem, RetraceError) or problem.status == HTTPStatus.BAD_REQUEST:
+                self._give_up(episode, problem)
+                raise  # not an outcome that can be sent, such as a reward that isn't finite: an error in the program, too
+            # The lease was lost, or the training step continued without it.
+            logger.warning("episode %s no longer counts: %s", episode.id, problem)
 
-    def _give_up(self, episode: Episode, problem: Exception) -> None:
+    def _give_up(self, episode: Episode, problem: BaseException) -> None:
         logger.warning("the agent failed at episode %s", episode.id, exc_info=problem)
         message = f"{type(problem).__name__}: {problem}"[:MAX_PROBLEM_LENGTH]
         with suppress(RetraceError):  # then the lease expires

@@ -46,6 +46,6 @@ class Comments(Resource[C]):
         return Listing("/mentions", Mention, {"page_size": page_size})
 
     @operation
-    def read_mention(self, mention_id: str) -> Flow[Mention]:
+    def read_mention(self, mention_id: int) -> Flow[Mention]:
         """Mark a mention as read."""
         return self._act("/mentions/{}/read", mention_id, answer=Mention)
