@@ -17,8 +17,11 @@ TITLES: dict[str, str] = {
     "trackio": "Trackio",
     "wandb": "Weights & Biases",
 }
-KEYS: dict[str, str] = {"wandb": "WANDB_API_KEY"}
-"""The variable of each tracker's key; a training run sees it only if it uses that tracker."""
+KEYS: dict[str, tuple[str, ...]] = {
+    "mlflow": ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN"),
+    "wandb": ("WANDB_API_KEY",),
+}
+"""The variables of each tracker's credentials; a training run sees them only if it uses that tracker."""
 FILE = "tracking.json"
 
 

@@ -309,7 +309,9 @@ def test_a_database_that_is_away_for_a_moment_costs_nothing(child, monkeypatch):
 def test_the_child_sees_the_keys_that_its_run_names_and_no_other_secret(child, settings, monkeypatch):
     child("import os; print(*sorted(os.environ)); raise SystemExit(3)")
     settings.ENDPOINT_KEYS = permissions("JUDGE_KEY=http://judge")
-    for secret in ("OPENAI_API_KEY", "VLLM_API_KEY", "WANDB_API_KEY", "JUDGE_KEY", "SECRET_KEY"):
+    of_installation = {"SECRET_KEY", "LOCAL_MODELS_KEY", "EMAIL_HOST_PASSWORD"}
+    of_trackers = {"WANDB_API_KEY", "MLFLOW_TRACKING_PASSWORD"}
+    for secret in {"OPENAI_API_KEY", "VLLM_API_KEY", "JUDGE_KEY", *of_installation, *of_trackers}:
         monkeypatch.setenv(secret, "secret")
     monkeypatch.setenv("HF_TOKEN", "of gated models")
     run = claimed()
@@ -319,12 +321,12 @@ def test_the_child_sees_the_keys_that_its_run_names_and_no_other_secret(child, s
     supervise(TrainingJob(run))
     seen = set(folder.log.read_text().split())
     assert {"VLLM_API_KEY", "HF_TOKEN", "PATH"} <= seen
-    assert not {"OPENAI_API_KEY", "WANDB_API_KEY", "JUDGE_KEY", "SECRET_KEY", "DATABASE_URL"} & seen
+    assert not {"OPENAI_API_KEY", "JUDGE_KEY", "DATABASE_URL", *of_installation, *of_trackers} & seen
     run = claimed()
     folder = folder_of(run.pk)
     folder.path.mkdir(parents=True)
-    folder.config.write_text('{"kind": "grpo", "tracker": "wandb"}')
+    folder.config.write_text('{"kind": "grpo", "tracker": "mlflow"}')
     supervise(TrainingJob(run))
     seen = set(folder.log.read_text().split())
-    assert "WANDB_API_KEY" in seen
-    assert "VLLM_API_KEY" not in seen
+    assert "MLFLOW_TRACKING_PASSWORD" in seen
+    assert not {"VLLM_API_KEY", "WANDB_API_KEY"} & seen

@@ -30,8 +30,10 @@ SECRETS = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
+    "EMAIL_HOST_PASSWORD",
+    "LOCAL_MODELS_KEY",
 )
-"""Variables withheld from the child, which may run code that came with a model. So are API keys that its run doesn't name."""
+"""Variables withheld from the child. So are API keys that its run doesn't name, and credentials of trackers that it doesn't use."""
 KEY_SUFFIX = "_API_KEY"
 
 
@@ -186,14 +188,15 @@ def _key_variables(value: object) -> Iterator[str]:
             yield from _key_variables(item)
 
 
-def _tracker_variables(config: Mapping[str, Any]) -> list[str]:
-    """The variable of the tracker's key."""
-    return [KEYS[tracker]] if (tracker := config.get("tracker")) in KEYS else []
+def _tracker_variables(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The variables of the tracker's credentials."""
+    return KEYS.get(str(config.get("tracker")), ())
 
 
 def _environment(keys: Collection[str]) -> dict[str, str]:
     all_keys = {permission.variable for permission in settings.ENDPOINT_KEYS}
     all_keys |= {name for name in os.environ if name.endswith(KEY_SUFFIX)}
+    all_keys |= {name for names in KEYS.values() for name in names}
     withheld = {*SECRETS, *(all_keys - set(keys))}
     inherited = {name: value for name, value in os.environ.items() if name not in withheld}
     # Unbuffered output, since the log is watched live. TRAINER_COMMAND may be a launcher: the kernel kills it with this
