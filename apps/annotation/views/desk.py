@@ -19,6 +19,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from apps.accounts.membership import current_membership
 from apps.accounts.models import Membership
 from apps.annotation.desk import actions, assignments
 from apps.annotation.desk.assignments import annotator_of
@@ -42,6 +43,8 @@ from apps.trajectories.rendering import markdown
 
 P = ParamSpec("P")
 BESIDES = 30
+ELSEWHERE = "You are in another workspace. Return to this queue's workspace; nothing is lost."
+GONE = "This no longer exists, or you no longer have access to it."
 GUIDELINES = 2
 """The heading level above the guidelines."""
 
@@ -49,7 +52,11 @@ GUIDELINES = 2
 def acting(
     view: Callable[Concatenate[HtmxRequest, P], HttpResponse],
 ) -> Callable[Concatenate[HtmxRequest, P], HttpResponse]:
-    """Turns a refusal into a 409 response with its name and advice."""
+    """Turns a refusal into a 409 response with its name and advice.
+
+    The desk's script keeps an answer until the server has accepted or refused it, so to the script, a 404 is JSON, unlike that of a proxy whose server
+    is restarting; and it's a 403, which is temporary, while the person is in another of their workspaces.
+    """
 
     def act(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         try:
@@ -59,9 +66,26 @@ def acting(
                 return JsonResponse({"code": refusal.code, "detail": str(refusal)}, status=409)
             messages.error(request, str(refusal))
             return redirect(page_before(request, otherwise=reverse("annotation:queues")))
+        except Http404:
+            if not wants_json(request):
+                raise
+            if _is_elsewhere(request, **kwargs):
+                return JsonResponse({"code": "elsewhere", "detail": ELSEWHERE}, status=403)
+            return JsonResponse({"code": "gone", "detail": GONE}, status=404)
 
     update_wrapper(act, view)
     return require_POST(act)
+
+
+def _is_elsewhere(request: HtmxRequest, *, assignment_id: Any = None, queue_id: Any = None, **_: object) -> bool:
+    """Whether this is on the person's desk in a workspace of theirs other than the current one."""
+    current = current_membership(request.user, request.session)
+    return any(
+        Assignment.objects.of(other).filter(pk=assignment_id).exists()
+        or Queue.objects.visible_to(other).filter(pk=queue_id).exists()
+        for other in request.user.own_memberships
+        if other != current
+    )
 
 
 def wants_json(request: HtmxRequest) -> bool:

@@ -1,4 +1,4 @@
-// localStorage under one prefix. If storage is blocked or full, reads return nothing and writes are silently lost.
+// localStorage under one prefix. If storage is blocked or full, reads return nothing or what was stored last, and writes are lost.
 
 const PREFIX = "retrace:";
 
@@ -10,12 +10,14 @@ export function read(key) {
   }
 }
 
+/** Stores `value`, or removes it if null. Returns whether that worked, since storage is optional. */
 export function write(key, value) {
   try {
     if (value === null) localStorage.removeItem(PREFIX + key);
     else localStorage.setItem(PREFIX + key, value);
+    return true;
   } catch {
-    // Storage is optional.
+    return false;
   }
 }
 

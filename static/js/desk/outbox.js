@@ -16,20 +16,26 @@ export class Outbox {
     this.accepted = accepted;
     this.refused = refused;
     this.changed = changed;
+    this.known = [];
+    this.isStored = true;
     this.trouble = "";
     this.failures = 0;
     this.waiters = [];
     addEventListener("online", () => this.send(), { signal });
+    addEventListener("beforeunload", (event) => !this.isStored && this.known.length && event.preventDefault(), {
+      signal,
+    });
     signal.addEventListener("abort", () => clearTimeout(this.timer));
   }
 
   get entries() {
-    return readJson(this.key) ?? this.unsaved ?? [];
+    return (this.isStored && readJson(this.key)) || this.known;
   }
 
   set entries(entries) {
-    this.unsaved = entries; // if storage is blocked, they last as long as the tab
-    write(this.key, entries.length ? JSON.stringify(entries) : null);
+    this.known = entries;
+    // If storage is blocked or full, they last as long as the tab; what is stored then is older.
+    this.isStored = write(this.key, entries.length ? JSON.stringify(entries) : null);
     this.changed();
   }
 
@@ -74,10 +80,17 @@ export class Outbox {
     }
     this.failures = 0;
     this.trouble = "";
-    this.entries = this.entries.filter(({ item }) => item !== entry.item);
+    this.remove(entry);
     if (result === "done") this.accepted(entry, data);
     else this.refused(entry, detail);
     return true;
+  }
+
+  /** Only this answer: another one to the same item, from another tab, is the server's to refuse. */
+  remove(entry) {
+    const text = JSON.stringify(entry);
+    const sent = this.entries.findIndex((each) => JSON.stringify(each) === text);
+    this.entries = this.entries.filter((_, index) => index !== sent);
   }
 
   tryLater() {

@@ -33,14 +33,12 @@ function failure(response, data) {
   if (response.redirected)
     return { result: "retry", detail: "You are signed out. Sign in again in another tab; nothing is lost." };
   if (response.status === 403)
-    return { result: "retry", detail: "This page is out of date. Reload it; nothing is lost." };
+    return { result: "retry", detail: data?.detail ?? "This page is out of date. Reload it; nothing is lost." };
+  if (response.status === 413) return { result: "refused", detail: "This is larger than the server accepts." };
   if (response.status === 429) return { result: "retry", detail: "Too many requests." };
-  if (response.status >= 500 || !data) {
-    if (response.status === 404)
-      return { result: "refused", code: "gone", detail: "This no longer exists, or you no longer have access to it." };
-    if (response.status === 507) return { result: "retry", detail: "The server's disk is full." };
-    return { result: "retry", detail: "The server couldn't complete this request." };
-  }
+  if (response.status === 507) return { result: "retry", detail: "The server's disk is full." };
+  // Our refusals are JSON. Anything else, a 404 included, may come from a proxy while the server restarts.
+  if (response.status >= 500 || !data) return { result: "retry", detail: "The server couldn't complete this request." };
   return { result: "refused", code: data.code, detail: data.detail ?? "The server refused this." };
 }
 

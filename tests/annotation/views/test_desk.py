@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps.accounts.membership import enter
 from apps.accounts.models import Membership, Role
 from apps.annotation.desk import actions
 from apps.annotation.kinds.answers import Choice
@@ -224,6 +225,20 @@ def test_nobody_else_reaches_an_assignment(annotator, queue, who):
     assert [stranger.get(address).status_code for address in addresses] == [404, 404, 404]
     assert {act(stranger, name, assignment, answer="1").status_code for name in POSTS} == {404}
     assert not Preference.objects.exists()
+
+
+def test_a_person_who_entered_another_workspace_is_told_so_and_loses_nothing(annotator, member, queue):
+    """The desk's script sends a 403 again, and drops what is refused or gone."""
+    assignment = open_desk(annotator, queue)
+    other = Membership.objects.create(user=member.user, workspace=factories.workspace(), role=Role.ANNOTATOR)
+    enter(session=(session := annotator.session), membership=other)
+    session.save()
+    for name, thing in [("judge", assignment), ("skip", assignment), ("next", queue)]:
+        response = act(annotator, name, thing, answer="1")
+        assert (response.status_code, response.json()["code"]) == (403, "elsewhere")
+    member.delete()
+    response = act(annotator, "judge", assignment, answer="1")
+    assert (response.status_code, response.json()["code"]) == (404, "gone")
 
 
 def test_an_outsider_finds_no_desk(queue):
