@@ -32,7 +32,7 @@ def gallery(request: HttpRequest) -> HttpResponse:
     role = Role(int(request.GET.get("as", Role.OWNER)))
     context = {
         "member": Membership(user=User(name="Ada Nowak"), workspace=Workspace(name="Shop agents"), role=role),
-        "form": SampleForm({"name": "dpo-3", "algorithm": "dpo", "learning_rate": "5e-6"}),
+        "form": SampleForm({"name": "dpo-3", "algorithm": "dpo", "learning_rate": "5e-6", "resume": "on"}),
         "shape": request.GET.get("shape", ""),
         "curve": [
             (

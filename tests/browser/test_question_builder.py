@@ -67,6 +67,8 @@ def test_five_questions_are_built_and_three_items_answered_by_keyboard(open_as, 
     card(page, 4).locator("[data-field=when]").select_option(label="only if “What went wrong?” is …")
     card(page, 4).get_by_label("a tool").check()
     card(page, 4).get_by_role("button", name="Duplicate").press("Enter")
+    card(page, 5).get_by_label("the plan").check()  # of the duplicate only
+    card(page, 5).locator("[data-field=name]").focus()
     page.keyboard.press("Control+a")
     page.keyboard.type("How sure are you?")
     card(page, 5).get_by_label("Type").select_option("choice")

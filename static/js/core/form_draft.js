@@ -5,8 +5,12 @@ import { readJson, write } from "./storage.js";
 
 const WAIT_MS = 400;
 
+const hasOptions = ({ type, multiple }) => ["checkbox", "radio"].includes(type) || (multiple && type !== "file");
+
+/** The form's values by name; [] for boxes of which none is checked, so that unchecking is stored too. */
 function valuesOf(form) {
   const values = {};
+  for (const field of form.elements) if (field.name && hasOptions(field)) values[field.name] = [];
   for (const [name, value] of new FormData(form)) {
     if (name === "csrfmiddlewaretoken" || value instanceof File) continue;
     values[name] ??= [];

@@ -213,8 +213,9 @@ class Builder {
     if (button.dataset.move) this.move(index, Number(button.dataset.move));
     else if (button.dataset.remove !== undefined) this.remove(index);
     else if (button.dataset.duplicate !== undefined) {
-      const copy = { ...this.questions[index], key: "" };
-      this.insert(index + 1, { ...copy, name: `${copy.name} (copy)`, options: [...copy.options] });
+      const { name, options, when, ...rest } = this.questions[index];
+      const copy = { ...rest, key: "", name: `${name} (copy)`, options: [...options], when: when && { ...when } };
+      this.insert(index + 1, copy);
     }
   }
 
