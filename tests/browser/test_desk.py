@@ -215,6 +215,61 @@ def test_answers_survive_a_server_that_does_not_hear_and_a_closed_tab(page: Page
     assert stored_judgments() == [(2, False)]
 
 
+@pytest.mark.parametrize("trouble", ["a proxy without a server", "full storage"])
+def test_no_answer_is_dropped_while_it_cannot_be_stored(page: Page, queue: Queue, console, trouble):
+    console.expect("Failed to load resource")
+    isnt_found = trouble == "a proxy without a server"
+    page.route("**/judge/", lambda route: route.fulfill(status=404, body="404") if isnt_found else route.abort())
+    page.reload()
+    expect_ahead(ready(page))
+    press(page, "2", "Enter")
+    expect(page.locator("[data-desk-saving]")).to_contain_text("1 answer is not saved yet.")
+    if trouble == "full storage":
+        page.evaluate("() => { Storage.prototype.setItem = () => { throw new DOMException('full') } }")
+    press(page, "6", "Enter")
+    expect(page.locator("[data-desk-saving]")).to_contain_text("2 answers are not saved yet.")
+    page.unroute("**/judge/")
+    expect(page.locator("[data-desk-saving]")).to_have_text("", timeout=20_000)
+    assert stored_judgments() == [(2, False), (-2, False)]
+
+
+def test_back_does_not_offer_a_pair_whose_answer_is_still_to_be_sent(page: Page, console):
+    console.expect("Failed to load resource")
+    page.route("**/judge/", lambda route: route.abort())
+    page.reload()
+    ready(page)
+    press(page, "2", "Enter")
+    expect(page.locator("[data-desk-saving]")).to_contain_text("1 answer is not saved yet.")
+    page.goto("/queues/")
+    page.go_back()
+    expect(page.get_by_role("region", name="Already judged")).to_contain_text("will be sent")
+
+
+def test_a_dialog_closes_with_the_pair_that_it_is_about(page: Page):
+    expect_ahead(page)
+    pair = shown(page)
+    press(page, "s")
+    record(assignment=Assignment.objects.get(pk=pair), answer=Choice(1))  # in another tab
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    expect(page.get_by_role("region", name="Already judged")).to_be_visible()
+    expect(page.locator("#skip")).to_be_hidden()
+
+
+def test_the_newer_of_two_drafts_is_shown(page: Page):
+    press(page, "6", "r")
+    with page.expect_response("**/draft/"):
+        page.keyboard.type("written later, in another browser")
+    page.wait_for_timeout(1000)
+    page.evaluate(
+        """() => { const key = Object.keys(localStorage).find((each) => each.includes('draft:'));
+        const older = { ...JSON.parse(localStorage[key]), rationale: 'older', seconds: 0 };
+        localStorage[key] = JSON.stringify(older); }"""
+    )
+    page.reload()
+    ready(page)
+    expect(page.locator("[name=rationale]")).to_have_value("written later, in another browser")
+
+
 def test_a_draft_survives_a_closed_tab(page: Page, queue: Queue):
     pair = shown(page)
     press(page, "6", "r")

@@ -1,7 +1,7 @@
 """Rating runs, and the aspects of pairs, in a real browser, by keyboard alone."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.kinds.questions import PairwiseAsks, Question, RatingAsks, comparison
@@ -52,6 +52,26 @@ def test_a_run_is_rated_with_digits_thumbs_and_marks(open_as, annotator):
     assert (rating.answers, rating.thumb) == ({"polite": 4}, -1)
     marks = [(mark.index, mark.kind, mark.note) for mark in rating.marks.all()]
     assert marks == [(1, "subgoal", ""), (2, "hard_violation", "1 deletes a file")]
+
+
+def test_digits_during_an_undo_and_the_second_click_of_a_double_click_answer_nothing(open_as, annotator):
+    questions = (Question("polite", "Was it polite?", required=False),)
+    queue = builders.queue_of_trajectories(
+        Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(questions), items=3
+    )
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    expect(page.locator("[data-rating][data-drafting]")).to_be_visible()
+    page.wait_for_timeout(500)  # the next one is preloaded
+    page.locator("[data-submit]").dblclick()
+    expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
+    held: list[Route] = []
+    page.route("**/undo/", lambda route: held.append(route))
+    item = page.locator("[data-item]").get_attribute("data-item")
+    press(page, "u 4 Control+Enter")
+    expect(page.locator(f"[data-item='{item}']")).to_be_visible()
+    expect(page.locator("input:checked[name^='question.']")).to_have_count(0)
+    assert Rating.objects.count() == 1
 
 
 def test_a_run_without_steps_is_rated_and_nothing_in_it_can_be_marked(open_as, annotator):

@@ -1,10 +1,11 @@
 """Labeling the steps of a run in a real browser, by keyboard alone."""
 
+import json
 from collections.abc import Callable
 from threading import Event
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.kinds.questions import Alternatives, StepsAsks
@@ -144,6 +145,34 @@ def test_a_better_action_is_written_into_a_form_from_the_tool(page: Page, consol
     assert (correction.index, correction.origin) == (1, "written")
     [call] = correction.message["tool_calls"]
     assert call["function"] == {"name": "look", "arguments": {"at": "the door, 3 times", "for": 7}}
+
+
+def test_a_correction_form_that_comes_late_does_not_open_on_the_next_run(page: Page):
+    held: list[Route] = []
+    page.route("**/better/", lambda route: held.append(route))
+    press(page, "b e")
+    while not held:
+        page.wait_for_timeout(50)
+    submit(page)
+    held[0].continue_()
+    page.wait_for_timeout(500)
+    expect(page.locator("#better")).to_be_hidden()
+
+
+def test_a_run_that_was_set_aside_by_an_undo_keeps_its_labels_when_its_critique_is_edited(page: Page):
+    press(page, "b")
+    submit(page)
+    press(page, "1 k c")
+    page.keyboard.type("wrong")
+    press(page, "Escape u")
+    expect(page.locator("[name=ending][value=bad_problem]")).to_be_checked()
+    submit(page)
+    press(page, "j 3 3")
+    page.locator("[data-critique]").focus()
+    page.keyboard.type(" shelf")
+    press(page, "Escape v")
+    kept = json.loads(page.locator("[name=labels]").input_value())
+    assert [(label["value"], label["critique"]) for label in kept] == [(-1, "wrong shelf"), (1, ""), (1, "")]
 
 
 def test_a_run_without_steps_is_ended_and_nothing_in_it_can_be_labeled(open_as: Open, annotator: Membership):

@@ -12,7 +12,8 @@ let prefix = null;
 
 /**
  * Binds a key until `signal` aborts. `run(event)` performs the action; `enabled()` can disable it.
- * `repeat`: a held key repeats the action. `element`: the element that it belongs to, if any.
+ * `repeat`: a held key repeats the action. `element`: the element that it belongs to, if any. `inside`: the part of the page
+ * that it acts on; it's disabled while that part is inert.
  */
 export function bind({
   keys,
@@ -23,8 +24,10 @@ export function bind({
   enabled = () => true,
   repeat = false,
   element = null,
+  inside = null,
 }) {
-  const binding = { standard: keys, keys: remapped(group, label) ?? keys, label, group, run, enabled, repeat, element };
+  const now = remapped(group, label) ?? keys;
+  const binding = { standard: keys, keys: now, label, group, run, enabled, repeat, element, inside };
   bindings.add(binding);
   signal?.addEventListener("abort", () => bindings.delete(binding));
   return binding;
@@ -39,7 +42,8 @@ export function boundKeys() {
   return [...winners.values()].filter(({ keys }) => !keys.includes(" ") || !winners.has(keys.split(" ")[0]));
 }
 
-function awake({ element, enabled }, dialog) {
+function awake({ element, inside, enabled }, dialog) {
+  if (inside?.closest("[inert]")) return false;
   if (element && (element.disabled || element.closest("[hidden], [inert], [aria-disabled=true], dialog:not([open])")))
     return false;
   return (!dialog || Boolean(element && dialog.contains(element))) && enabled();

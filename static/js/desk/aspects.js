@@ -32,6 +32,7 @@ attach("[data-aspects]", (details, signal) => {
     label: "Answer the questions, or stop",
     group: "Answer",
     run: () => (active ? leave() : enter()),
+    inside: details,
     signal,
   });
   bind({
@@ -40,6 +41,7 @@ attach("[data-aspects]", (details, signal) => {
     group: "Questions",
     run: leave,
     enabled: () => active,
+    inside: details,
     signal,
   });
   details.addEventListener("toggle", () => arrange("questions", details.open ? "open" : "folded"), { signal });
@@ -68,5 +70,5 @@ attach("[data-confidence]", (fieldset, signal) => {
     radio.checked = true;
     radio.dispatchEvent(new Event("input", { bubbles: true }));
   };
-  bind({ keys: "c", label: "Next confidence level", group: "Answer", run: next, signal });
+  bind({ keys: "c", label: "Next confidence level", group: "Answer", run: next, inside: fieldset, signal });
 });

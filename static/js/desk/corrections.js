@@ -12,6 +12,7 @@ const EXAMPLE_CHARACTERS = 2000;
 class BetterActions {
   constructor(article, signal) {
     this.article = article;
+    this.signal = signal;
     this.field = article.querySelector("[name=corrections]");
     this.dialog = document.getElementById("better");
     this.read();
@@ -30,6 +31,7 @@ class BetterActions {
         label: "See how it ends after the better action",
         group: "Answer",
         run: () => this.runOn(currentOf(article)),
+        inside: article,
         signal,
       });
     this.dialog.addEventListener(
@@ -70,6 +72,7 @@ class BetterActions {
     this.index = index;
     const query = tool === undefined ? "" : `?tool=${encodeURIComponent(tool)}`;
     const content = await markup(`${this.article.dataset.url}steps/${index}/better/${query}`);
+    if (this.signal.aborted) return false; // another item is displayed by now
     if (content) this.dialog.replaceChildren(content);
     else toast("The form didn't load. Try again.", { tone: "bad" });
     if (content && this.dialog.open) this.dialog.querySelector("[data-better-tool]")?.focus();
@@ -78,6 +81,7 @@ class BetterActions {
 
   async check(form) {
     const { result, data, detail } = await post(form.getAttribute("action"), Object.fromEntries(new FormData(form)));
+    if (this.signal.aborted) return;
     if (result === "done") {
       this.dialog.close();
       this.put(Number(form.dataset.index), data.message, null);

@@ -23,6 +23,10 @@ import { elementsOf, markup, post } from "./server.js";
 import { Status } from "./status.js";
 import { goTo } from "./steps.js";
 
+const UNSENT = "Your answer is in this browser and will be sent as soon as the server responds.";
+/** Dialogs about the displayed item. */
+const OF_ITEM = ":is(#skip, #flag, #better, #alternatives)[open]";
+
 class Desk {
   constructor(element, signal) {
     this.element = element;
@@ -70,16 +74,28 @@ class Desk {
     this.isLooking = true; // responses to earlier requests arrive after this
     this.replace(this.fromTemplate("item-coming"));
     await this.outbox.settled();
-    const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
+    const detail = this.outbox.has(article.dataset.item) ? UNSENT : await this.refusalOf(article);
     this.isLooking = false;
-    if (!data?.code) {
+    if (!detail) {
       this.open(article);
       this.loadAhead();
       return;
     }
     this.replace(this.fromTemplate("item-judged"));
-    this.element.querySelector("[data-desk-judged-words]").textContent = data.detail;
+    this.element.querySelector("[data-desk-judged-words]").textContent = detail;
     this.element.querySelector("[data-desk-judged]").focus({ preventScroll: true });
+  }
+
+  /** Why this item can't be judged now; "" if it can, as far as the server answers. Tells the server that it's displayed. */
+  async refusalOf(article) {
+    const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
+    return data?.code ? data.detail : "";
+  }
+
+  /** The page comes from the browser's cache, with its state. */
+  restored(article) {
+    this.setAside(article);
+    this.openAgain(article);
   }
 
   open(article) {
@@ -95,7 +111,14 @@ class Desk {
   }
 
   replace(content) {
+    // What is entered there mustn't apply to another item.
+    for (const dialog of document.querySelectorAll(OF_ITEM)) dialog.close();
     this.element.replaceChildren(content);
+  }
+
+  /** Stops the clock and stores the displayed item's time in its form, so that it continues when the item is shown again. */
+  setAside(article) {
+    article.querySelector("[name=seconds]").value = this.clock.stop().toFixed(1);
   }
 
   fromTemplate(id) {
@@ -189,7 +212,7 @@ class Desk {
   submit() {
     const article = this.shown;
     const form = article?.querySelector("[data-answer]");
-    if (!form) return;
+    if (!form || this.undoing) return;
     const check = new CustomEvent("desk:check", { detail: { problem: "" } });
     article.dispatchEvent(check);
     this.status.showProblem(check.detail.problem);
@@ -251,7 +274,7 @@ class Desk {
   takeBack(article, progress) {
     const shown = this.shown;
     if (shown) {
-      shown.querySelector("[name=seconds]").value = this.clock.stop().toFixed(1);
+      this.setAside(shown);
       this.ahead.unshift(shown);
     }
     this.acknowledged += 1;
@@ -261,9 +284,9 @@ class Desk {
 
   /** Tells the server that this item is displayed; an item whose lease was lost meanwhile must not be worked on. */
   async keep(article) {
-    const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
-    if (!data?.code || article !== this.shown) return;
-    toast(data.detail, { tone: "attention" });
+    const detail = await this.refusalOf(article);
+    if (!detail || article !== this.shown) return;
+    toast(detail, { tone: "attention" });
     this.advance();
   }
 
@@ -312,11 +335,17 @@ class Desk {
     this.element.addEventListener("click", (event) => event.target.closest("[data-desk-look]") && this.advance(), {
       signal,
     });
+    // The second click of a double click would submit the next item.
+    this.element.addEventListener(
+      "click",
+      (event) => event.detail > 1 && event.target.closest("[data-submit]") && event.preventDefault(),
+      { signal },
+    );
     this.element.addEventListener("input", () => this.status.showProblem(""), { signal });
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.stopWriting(event.target), {
       signal,
     });
-    addEventListener("pageshow", (event) => event.persisted && this.shown && this.openAgain(this.shown), { signal });
+    addEventListener("pageshow", ({ persisted }) => persisted && this.shown && this.restored(this.shown), { signal });
     bind({ keys: "mod+Enter", label: "Submit while writing", group: "Answer", run: () => this.submit(), signal });
     this.listenToDialogs(signal);
     const ticking = setInterval(() => this.showClock(), 1000);

@@ -19,7 +19,7 @@ export function valuesOf(form) {
   return values;
 }
 
-/** Fills the form of `article` from this browser's draft, if there is one, and stores changes from now on. */
+/** Fills the form of `article` from this browser's draft, if it's the newest, and stores changes from now on. */
 export function keepDraft(article, seconds) {
   const form = article.querySelector("[data-answer]");
   const { item } = article.dataset;
@@ -39,8 +39,10 @@ export function forgetDraft(item) {
   write(keyOf(item), null);
 }
 
+// The active time tells which is newer, since it continues from draft to draft: work done since in another browser, or before the item was set aside,
+// is in the form already.
 function restore(form, draft) {
-  if (!draft) return;
+  if (!draft || Number(draft.seconds) < Number(form.elements.seconds.value)) return;
   for (const field of form.elements) {
     if (!(field.name in draft)) continue;
     if (field.type === "radio") field.checked = field.value === draft[field.name];

@@ -52,14 +52,38 @@ attach("[data-pair]", (article, signal) => {
     for (const fold of folds) fold.open = opens;
   }
 
-  bind({ keys: "j", label: "Next step of both", group: "Reading", run: () => walk(1), repeat: true, signal });
-  bind({ keys: "k", label: "Previous step of both", group: "Reading", run: () => walk(-1), repeat: true, signal });
-  bind({ keys: "o", label: "Open or fold identical steps", group: "Reading", run: toggleFolds, signal });
+  bind({
+    keys: "j",
+    label: "Next step of both",
+    group: "Reading",
+    run: () => walk(1),
+    repeat: true,
+    inside: article,
+    signal,
+  });
+  bind({
+    keys: "k",
+    label: "Previous step of both",
+    group: "Reading",
+    run: () => walk(-1),
+    repeat: true,
+    inside: article,
+    signal,
+  });
+  bind({
+    keys: "o",
+    label: "Open or fold identical steps",
+    group: "Reading",
+    run: toggleFolds,
+    inside: article,
+    signal,
+  });
   bind({
     keys: "t",
     label: "The whole task",
     group: "Reading",
     run: () => article.querySelector(".desk-task").toggleAttribute("open"),
+    inside: article,
     signal,
   });
 

@@ -21,10 +21,12 @@ export class Questions {
         group: GROUP,
         run: () => this.answer(digit - 1),
         enabled,
+        inside: container,
         signal,
       });
     }
-    const press = (keys, label, run, repeat) => bind({ keys, label, group: GROUP, run, enabled, repeat, signal });
+    const press = (keys, label, run, repeat) =>
+      bind({ keys, label, group: GROUP, run, enabled, repeat, inside: container, signal });
     press("Backspace", "Clear this answer", () => this.clear());
     press("l", "Next question", () => this.go(this.at + 1), true);
     press("h", "Previous question", () => this.go(this.at - 1), true);

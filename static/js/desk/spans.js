@@ -15,11 +15,10 @@ export function selectedSpan(row) {
   const most = part.textContent.length;
   before.setEnd(range.startContainer, range.startOffset);
   const start = before.toString().length;
-  const quote = range
-    .toString()
-    .slice(0, most - start)
-    .trim();
-  return quote ? { part: nameOf(row, part), start, quote, note: "" } : null;
+  const selected = range.toString().slice(0, most - start);
+  const quote = selected.trim();
+  const margin = selected.length - selected.trimStart().length;
+  return quote ? { part: nameOf(row, part), start: start + margin, quote, note: "" } : null;
 }
 
 /** The first occurrence of this text in `row` as a span; null if there is none. */

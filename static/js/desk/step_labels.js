@@ -126,14 +126,15 @@ class Labels {
       field.dataset.critique = "";
       field.setAttribute("aria-label", `Critique of step ${index + 1}`);
       field.value = this.of(index).critique;
-      field.addEventListener("input", () => {
-        this.of(index).critique = field.value;
-        this.write();
-      });
       notes.prepend(field);
     }
     notes.hidden = false;
     return field;
+  }
+
+  criticized(field) {
+    this.of(Number(field.closest(".walk-row").dataset.row)).critique = field.value;
+    this.write();
   }
 
   markWords(index) {
@@ -158,13 +159,14 @@ class Labels {
       placeholder: "Select text with the mouse, or type it here and press Enter",
     });
     field.setAttribute("aria-label", `Text of step ${index + 1} to mark`);
+    this.signal.addEventListener("abort", () => field.remove());
     const done = () => {
       field.remove();
       this.paint(index);
       rowOf(this.article, index).focus({ preventScroll: true });
     };
     field.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== "Escape") return;
+      if (event.isComposing || (event.key !== "Enter" && event.key !== "Escape")) return;
       event.preventDefault();
       event.stopPropagation();
       const span = event.key === "Enter" && field.value ? typedSpan(rowOf(this.article, index), field.value) : null;
@@ -255,6 +257,8 @@ class Labels {
     );
     on("walk:opened", ({ detail }) => this.paint(detail.index));
     on("change", ({ target }) => this.changedByHand(target));
+    // Not a listener of the field's own: it outlasts this object if the item is set aside and shown again.
+    on("input", ({ target }) => target.matches("[data-critique]") && this.criticized(target));
     // A click must not clear the selection or move the focus: Enter is for submitting.
     on("pointerdown", (event) => event.target.closest(".walk-now button") && event.preventDefault());
     on("click", ({ target }) => {

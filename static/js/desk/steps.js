@@ -58,13 +58,22 @@ attach("[data-walk]", (article, signal) => {
     article.dispatchEvent(new CustomEvent("walk:opened", { detail: { index: Number(shell.dataset.row) } }));
   });
   const move = (by) => goTo(article, Math.min(Math.max(currentOf(article) + by, 0), countOf(article) - 1));
-  bind({ keys: "j", label: "Next step", group: "Reading", run: () => move(1), repeat: true, signal });
-  bind({ keys: "k", label: "Previous step", group: "Reading", run: () => move(-1), repeat: true, signal });
+  bind({ keys: "j", label: "Next step", group: "Reading", run: () => move(1), repeat: true, inside: article, signal });
+  bind({
+    keys: "k",
+    label: "Previous step",
+    group: "Reading",
+    run: () => move(-1),
+    repeat: true,
+    inside: article,
+    signal,
+  });
   bind({
     keys: "o",
     label: "Open or close this step",
     group: "Reading",
     run: () => toggle(rowOf(article, currentOf(article))),
+    inside: article,
     signal,
   });
   bind({
@@ -72,6 +81,7 @@ attach("[data-walk]", (article, signal) => {
     label: "The whole task",
     group: "Reading",
     run: () => article.querySelector(".desk-task").toggleAttribute("open"),
+    inside: article,
     signal,
   });
   article.addEventListener(
