@@ -27,10 +27,12 @@ from contract import jsontext
 
 MAX_MEMBERS: Final = 100_000
 MAX_MANIFEST_BYTES: Final = 32 << 20
-MAX_ROW_BYTES: Final = 64 << 20
-"""Maximum length of a table's line. Lines of trajectories may be as long as in an import of a file."""
+MAX_ROW_BYTES: Final = 192 << 20
+"""Maximum length of a table's line: a call's messages and its reply may each have tens of megabytes. Lines of trajectories may be as long as in an import of a file."""
 MAX_VALUES: Final = 4_000_000
 """Maximum number of values in one line, since parsed JSON takes many times the memory of its text."""
+MAX_TRAJECTORY_VALUES: Final = 16_000_000
+"""The same for a trajectory: one of a session has up to 8 million token ids."""
 BATCH_BYTES: Final = 4 << 20
 """Maximum size of the lines that are read together. A longer line is a batch of its own."""
 ENCRYPTED: Final = 1
@@ -196,10 +198,11 @@ class ArchiveReader:
         return infos
 
 
-def parsed(line: bytes, location: str) -> dict[str, Any]:
-    """A line's JSON object. Raises BadArchive."""
-    if jsontext.has_more_values(line, MAX_VALUES):
-        raise BadArchive(location, "It has too many values.", f"at most {MAX_VALUES:,} values and names.")
+def parsed(line: bytes, location: str, *, max_values: int | None = None) -> dict[str, Any]:
+    """A line's JSON object; max_values: MAX_VALUES if not given. Raises BadArchive."""
+    max_values = MAX_VALUES if max_values is None else max_values
+    if jsontext.has_more_values(line, max_values):
+        raise BadArchive(location, "It has too many values.", f"at most {max_values:,} values and names.")
     try:
         value = jsontext.loads(line)
         jsontext.dumps(value)  # checks that it isn't nested too deeply to be stored

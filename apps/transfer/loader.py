@@ -23,7 +23,7 @@ from apps.trajectories.imports.bulk_copy import copy_content
 from apps.trajectories.imports.preparation import Prepared, prepare
 from apps.trajectories.models import Trajectory
 from apps.transfer import people
-from apps.transfer.archive_reader import BATCH_BYTES, ID, ArchiveReader, parsed
+from apps.transfer.archive_reader import BATCH_BYTES, ID, MAX_TRAJECTORY_VALUES, ArchiveReader, parsed
 from apps.transfer.archive_writer import ORIGINALS, TRAJECTORIES
 from apps.transfer.columns import AnyField, BadValue, read, written
 from apps.transfer.frozen_files import FrozenFiles
@@ -327,7 +327,7 @@ class _Contents:
             )
         original = self._original(row["id"])
         try:
-            record = TrajectoryRecord.from_json(parsed(line, location))
+            record = TrajectoryRecord.from_json(parsed(line, location, max_values=MAX_TRAJECTORY_VALUES))
             _leave_out_odd_rewards(record)
             prepared = prepare(record, original or b"", identifier=values["id"])
         except BadRow as bad:

@@ -24,18 +24,25 @@ MAX_PEOPLE = 20_000
 
 
 class Writer:
-    """Collects the people that rows refer to while they're written."""
+    """Collects the people that rows refer to while they're written.
+
+    Each has an address of their own. Whoever was moved here, and the account that has their address by now, stay two people, as their rows may concern
+    the same item: the second one is written with a placeholder's address.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         memberships = Membership.objects.filter(workspace=workspace).select_related("user").order_by("pk")
         self._roles = {membership.user_id: Role(membership.role).name.lower() for membership in memberships}
-        self._people = {membership.user_id: _named(membership.user) for membership in memberships}
+        self._people: dict[int, dict[str, Any]] = {}
+        self._taken: set[str] = set()
+        for membership in memberships:
+            self._add(membership.user)
 
     def addresses(self, ids: Iterable[int]) -> dict[int, str]:
         """E-mail addresses by user id."""
         user_ids = set(ids)
-        for user in User.objects.filter(pk__in=user_ids - self._people.keys()):
-            self._people[user.pk] = _named(user)
+        for user in User.objects.filter(pk__in=user_ids - self._people.keys()).order_by("pk"):
+            self._add(user)
         return {pk: self._people[pk]["email"] for pk in user_ids}
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -43,9 +50,17 @@ class Writer:
         for pk, person in sorted(self._people.items()):
             yield {**person, "role": self._roles.get(pk)}
 
+    def _add(self, user: User) -> None:
+        email = user.preferences.get(MOVED_FROM) or user.email
+        if email.lower() in self._taken:
+            email = _placeholder(f"{user.pk} {email}")
+        self._taken.add(email.lower())
+        self._people[user.pk] = {"email": email, "name": user.name}
 
-def _named(user: User) -> dict[str, Any]:
-    return {"email": user.preferences.get(MOVED_FROM) or user.email, "name": user.name}
+
+def _placeholder(seed: str) -> str:
+    """An address that nobody has."""
+    return f"{hashlib.sha256(seed.encode()).hexdigest()[:40]}@moved.invalid"
 
 
 class Reader:
@@ -87,8 +102,7 @@ class Reader:
         return self._ids.get(email)
 
     def _placeholder_user(self, email: str, name: str) -> User:
-        digest = hashlib.sha256(f"{self._workspace.pk} {email}".encode()).hexdigest()[:40]
-        address = f"{digest}@moved.invalid"
+        address = _placeholder(f"{self._workspace.pk} {email}")
         # An earlier import may have made it, whose rows were deleted since.
         if earlier := User.objects.filter(email=address, is_active=False).first():
             return earlier

@@ -216,6 +216,15 @@ def test_lines_have_a_limit_of_bytes_and_of_values(members: Members, monkeypatch
     assert "too many values" in refused(packed(members))
 
 
+def test_a_trajectory_may_have_more_values_than_a_row(members: Members, monkeypatch: pytest.MonkeyPatch):
+    """One of a session has millions of token ids."""
+    monkeypatch.setattr(archive_reader, "MAX_VALUES", 5000)
+    lines = rows(members, "trajectories.jsonl")
+    next(line["steps"] for line in lines if line["steps"])[0]["info"] = {"token_ids": [1] * 6000}
+    job = imported(packed(with_rows(members, "trajectories.jsonl", lines)), factories.member(Role.OWNER))
+    assert job.state == "done", job.error
+
+
 def test_a_workspace_with_content_is_refused(members: Members):
     elsewhere = factories.member(Role.OWNER)
     Policy.objects.create(workspace=elsewhere.workspace, name="mine", kind="external")

@@ -141,6 +141,18 @@ def test_judgments_keep_their_authors_who_can_neither_sign_in_nor_do_anything_he
     }
 
 
+def test_whoever_joins_after_an_import_stays_apart_from_their_earlier_self(full: Membership, labeler: Membership):
+    elsewhere = factories.member(Role.OWNER)
+    imported(exported(full), elsewhere)
+    Membership.objects.create(user=labeler.user, workspace=elsewhere.workspace, role=Role.ANNOTATOR)
+    archive = exported(elsewhere)
+    named = [row["email"] for row in rows(unpacked(archive), "people.jsonl")]
+    assert named.count(labeler.user.email) == 1
+    assert len(set(named)) == len(named)
+    job = imported(archive, factories.member(Role.OWNER))
+    assert job.state == "done", job.error
+
+
 def test_members_of_the_workspace_are_recognized_by_their_address(full: Membership, labeler: Membership):
     archive = exported(full)
     elsewhere = factories.workspace()

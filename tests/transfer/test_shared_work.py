@@ -149,6 +149,20 @@ def test_an_endpoint_has_as_many_servers_as_everywhere(members: Members):
             assert "don't fit together" in refused(packed(_with_more(members, "policies.endpoint", [row])))
 
 
+def test_a_server_may_have_a_name_of_its_network_alone(members: Members):
+    """As in compose.yaml."""
+    first = table(members, "policies.endpoint")[0]
+    own = {
+        **first,
+        "id": _id(1),
+        "name": "own",
+        "base_url": "http://vllm:8000/v1",
+        "replicas": ["http://vllm_2:8000/v1"],
+    }
+    job = imported(packed(_with_more(members, "policies.endpoint", [own])), factories.member(Role.OWNER))
+    assert job.state == "done", job.error
+
+
 def test_ids_change_while_another_archive_is_imported(members: Members, monkeypatch: pytest.MonkeyPatch):
     kept: list[bool] = []
     settle = Ids.settle
