@@ -9,8 +9,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.files.conversion import Pieces, Unusable
@@ -18,7 +19,7 @@ from contract import jsontext
 
 DELIMITERS = (",", "\t", ";")
 MAX_CELL_BYTES = 64 << 20
-"""Keeps an unclosed quote from reading the rest of the file as one cell."""
+"""Keeps an unclosed quote from reading the rest of the file as one cell, and a line without an end from filling the memory."""
 
 csv.field_size_limit(MAX_CELL_BYTES)  # process-wide
 
@@ -59,29 +60,62 @@ def delimiter_of(head: bytes, *, is_whole: bool) -> str | None:
     return None
 
 
+class Place(NamedTuple):
+    """Where a row is in the table, and what is wrong with it, if anything."""
+
+    line: int  # on which it starts, from 1
+    problem: str
+
+
 class Sheet(Pieces):
     """Reads a text table row by row."""
 
     def __init__(self, stream: io.BufferedReader, delimiter: str) -> None:
-        super().__init__(_lines(io.TextIOWrapper(stream, encoding="utf-8", newline=""), delimiter))
+        self.places: deque[Place] = deque()
+        """One for each row that was converted. The reader takes them from the left; conversion is at most one block ahead."""
+        self._is_at_end = False
+        super().__init__(self._rows(csv.reader(self._lines(stream), delimiter=delimiter)))
+
+    def _lines(self, stream: io.BufferedReader) -> Iterator[str]:
+        number = 0
+        while line := stream.readline(MAX_CELL_BYTES):
+            number += 1
+            if len(line) == MAX_CELL_BYTES and not line.endswith(b"\n"):
+                raise Unusable(f"a table that breaks at line {number:,} (longer than {MAX_CELL_BYTES >> 20} MiB)")
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                raise Unusable(f"a table that is not UTF-8 at line {number:,}. Save it as UTF-8") from None
+            yield from io.StringIO(text, newline="")  # a carriage return alone ends a line, too
+        self._is_at_end = True
+
+    def _rows(self, rows: Any) -> Iterator[bytes]:
+        try:
+            names = [name.strip() for name in next(rows)]
+            start = rows.line_num + 1
+            for row in rows:
+                if self._is_at_end:  # and the row isn't: the reader wanted another line
+                    raise Unusable(f"a table in which a quote is never closed, in the row at line {start:,}")
+                if row:
+                    self.places.append(Place(start, _problem(row, names)))
+                    cells = {name: cell for name, cell in zip(names, row, strict=False) if name and cell}
+                    yield _line({name: _value(name, cell) for name, cell in cells.items()}, cells) + b"\n"
+                start = rows.line_num + 1
+        except csv.Error as error:
+            raise Unusable(f"a table that breaks at line {rows.line_num:,} ({error})") from None
 
 
 def _are_names(cells: list[str]) -> bool:
-    return len(cells) > 1 and len({*cells}) == len(cells) and all(map(_NAME.fullmatch, cells))
+    """Whether these can be the names of columns. The first may be blank: pandas numbers the rows there."""
+    named = cells if cells[:1] != [""] else cells[1:]
+    return len(cells) > 1 and len({*cells}) == len(cells) and all(map(_NAME.fullmatch, named))
 
 
-def _lines(text: io.TextIOWrapper, delimiter: str) -> Iterator[bytes]:
-    rows = csv.reader(text, delimiter=delimiter)
-    try:
-        names = [name.strip() for name in next(rows)]
-        for row in rows:
-            if row:
-                cells = {name: cell for name, cell in zip(names, row, strict=False) if cell}
-                yield _line({name: _value(name, cell) for name, cell in cells.items()}, cells) + b"\n"
-    except csv.Error as error:
-        raise Unusable(f"a table that breaks at line {rows.line_num:,} ({error})") from None
-    except UnicodeDecodeError:
-        raise Unusable(f"a table that is not UTF-8 after line {rows.line_num:,}. Save it as UTF-8") from None
+def _problem(row: list[str], names: list[str]) -> str:
+    """A delimiter in a cell without quotes moves all cells after it: they'd be read as something else."""
+    if not any(row[len(names) :]):
+        return ""
+    return f"It has {len(row):,} cells, but there are {len(names):,} columns. A cell that contains the delimiter needs quotes around it."
 
 
 def _line(values: dict[str, Any], cells: dict[str, str]) -> bytes:

@@ -63,15 +63,21 @@ def _lines(table: Any, size: int, passed: Callable[[int], None]) -> Iterator[byt
             done += batch.num_rows
             passed(size * done // total)
             for start in range(0, batch.num_rows, at_once):
-                for row in batch.slice(start, at_once).to_pylist(maps_as_pydicts="lossy"):
-                    yield (
-                        orjson.dumps(_without_nulls(row), default=_as_json_value, option=orjson.OPT_NON_STR_KEYS)
-                        + b"\n"
-                    )
+                yield from _as_json(batch.slice(start, at_once))
     except MemoryError:  # includes Arrow's, which is a subclass
         raise Unusable("a Parquet file with a row that doesn't fit in memory. Write shorter values") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _damaged(error) from None
+
+
+def _as_json(batch: Any) -> Iterator[bytes]:
+    try:
+        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+            yield orjson.dumps(_without_nulls(row), default=_as_json_value, option=orjson.OPT_NON_STR_KEYS) + b"\n"
+    except UnicodeDecodeError:
+        raise  # the file is damaged
+    except (OverflowError, TypeError, ValueError) as error:  # a date after the year 9999, or bytes as keys
+        raise Unusable(f"a Parquet file with a value that JSON can't have ({error}). Write its column as text") from None
 
 
 def _row_groups(metadata: Any) -> Iterator[Any]:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 import zstandard
 
 from apps.ingest.files.conversion import Unusable
-from apps.ingest.files.csv_table import Sheet, delimiter_of
+from apps.ingest.files.csv_table import Place, Sheet, delimiter_of
 from apps.ingest.files.inspect_archive import ZIP, EvalArchive
 from apps.ingest.files.parquet import PARQUET, Table
 from apps.ingest.files.raw_records import BLOCK, Layout, RawRow, split
@@ -87,15 +89,23 @@ class Source:
     stream: io.BufferedReader
     layout: Layout
     counter: _Counting
+    places: deque[Place] | None = None
+    """For text tables, which are converted: where each row is in the file."""
 
     def rows(self, *, limit: int) -> Iterator[RawRow]:
         """The records, one at a time. Raises UnreadableFile if decompression fails."""
-        return split(self.stream, self.layout, limit=limit)
+        rows = split(self.stream, self.layout, limit=limit)
+        return rows if self.places is None else map(partial(_placed, self.places), rows)
 
     @property
     def bytes_read(self) -> int:
         """Bytes of the file on disk read so far."""
         return self.counter.count
+
+
+def _placed(places: deque[Place], row: RawRow) -> RawRow:
+    place = places.popleft()
+    return row._replace(line=place.line, problem=row.problem or place.problem)
 
 
 def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = None) -> Source:
@@ -118,8 +128,9 @@ def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = Non
     _refuse(head)
     is_whole = len(head) < HEAD - len(_BOM)
     if layout is None and head.lstrip()[:1] not in b"{[" and (delimiter := delimiter_of(head, is_whole=is_whole)):
-        rows = io.BufferedReader(Sheet(stream, delimiter), BLOCK)
-        return Source(stream=_bounded(rows, counter, most_bytes), layout=Layout.LINES, counter=counter)
+        sheet = Sheet(stream, delimiter)
+        rows = _bounded(io.BufferedReader(sheet, BLOCK), counter, most_bytes)
+        return Source(stream=rows, layout=Layout.LINES, counter=counter, places=sheet.places)
     detected = layout_of(head, is_whole=is_whole)
     return Source(stream=stream, layout=layout or detected, counter=counter)
 

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from apps.ingest.files import csv_table
+from apps.ingest.files.source import open_source
 from apps.jobs.models import JobState
 from apps.trajectories.models import Step, Trajectory
 from tests.ingest.files.test_inspect_archive import archive
@@ -66,6 +67,29 @@ def test_a_table_that_breaks_says_where(monkeypatch: pytest.MonkeyPatch) -> None
         csv.field_size_limit(limit)
     assert limit == csv_table.MAX_CELL_BYTES
     assert "Unpacks to more than" in refused(table(["a", "b"], *[["x" * 1000, "y"]] * 5000), most=1 << 20)
+
+
+def test_rows_are_where_they_start_in_the_file_and_cells_beyond_the_columns_are_a_problem() -> None:
+    body = b',prompt,response\r\n0,a,"b\nb"\r\n\r\n1,"c, c",d,\r\n2,e, e,f\r\n3,g\r\n'  # pandas numbers the rows
+    rows = list(open_source(io.BytesIO(body), most_bytes=1 << 20).rows(limit=1 << 20))
+    assert [(row.position, row.line, row.problem[:14]) for row in rows] == [
+        (0, 2, ""),
+        (1, 5, ""),
+        (2, 6, "It has 4 cells"),
+        (3, 7, ""),
+    ]
+    assert [json.loads(row.body) for row in rows[:2]] == [
+        {"prompt": "a", "response": "b\nb"},
+        {"prompt": "c, c", "response": "d"},
+    ]
+
+
+def test_what_never_ends_is_refused_where_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = table(["prompt", "response"], ["a", "b"])
+    assert "never closed, in the row at line 3." in refused(body + b'c,"d\r\ne,f\r\n')
+    assert "not UTF-8 at line 4." in refused(body + b"c,d\r\ncaf\xe9,x\r\n")
+    monkeypatch.setattr(csv_table, "MAX_CELL_BYTES", 1000)
+    assert "breaks at line 3" in refused(body + b"x," * 1000)
 
 
 @pytest.mark.django_db

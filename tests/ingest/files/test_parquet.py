@@ -44,6 +44,16 @@ def test_values_that_json_lacks_are_spelled_out(value, spelled):
     assert rows_of(parquet({"x": value})) == [{"x": spelled}]
 
 
+@pytest.mark.parametrize(
+    "values", [pa.array([10**9], pa.date32()), pa.array([[(b"a", 1)]], pa.map_(pa.binary(), pa.int64()))]
+)
+def test_values_that_neither_python_nor_json_can_have_are_refused(values):
+    out = io.BytesIO()
+    pq.write_table(pa.table({"x": values}), out)
+    with pytest.raises(UnreadableFile, match="with a value that JSON can't have"):
+        rows_of(out.getvalue())
+
+
 def test_rows_are_numbered_over_all_row_groups_and_progress_is_that_of_the_file():
     body = parquet(*({"n": n} for n in range(100)), row_group_size=7)
     source = open_source(io.BytesIO(body), most_bytes=MAX_BYTES)
