@@ -28,12 +28,16 @@ def message_from(wire: dict[str, Any]) -> Message:
     Raises AttributeError or TypeError if it isn't a message.
     """
     content = wire.get("content") or wire.get("refusal") or ""  # a model that refuses says so there instead
-    message: Message = {"role": "assistant", "content": content if isinstance(content, list) else text_of(content)}
+    message: Message = {"role": "assistant", "content": content if are_parts(content) else text_of(content)}
     if reasoning := wire.get("reasoning_content") or wire.get("reasoning"):
         message["reasoning_content"] = text_of(reasoning)
     if wire.get("tool_calls"):
         message["tool_calls"] = [call_from(call) for call in wire["tool_calls"]]
     return message
+
+
+def are_parts(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(part, dict) for part in content)
 
 
 def text_of(value: Any) -> str:
@@ -81,9 +85,7 @@ def context_message(wire: dict[str, Json]) -> Message:
     if role == "assistant":
         return written(wire)
     content = wire.get("content")
-    if not (content is None or isinstance(content, str)) and not (
-        isinstance(content, list) and all(isinstance(part, dict) for part in content)
-    ):
+    if not (content is None or isinstance(content, str) or are_parts(content)):
         content = jsontext.dumps(content).decode()
     message: Message = {"role": role if role in ROLES else "user", "content": content}
     return message | {name: wire[name] for name in ("tool_call_id", "name") if isinstance(wire.get(name), str)}

@@ -220,7 +220,7 @@ SHAPES: Final[Mapping[type[Model], Mapping[str, Shape]]] = {
     RolloutBatch: {**_of_job, "config": _rollout_config},
     Task: {"initial_state": any_value, "success_check": any_value},
     Session: {"task": mapping, "metadata": mapping, "rewards": NUMBERS, "sampling": mapping},
-    Call: {"request": mapping, "messages": MESSAGES, "tools": MESSAGES, "reply": mapping},
+    Call: {"request": mapping, "messages": MESSAGES, "tools": any_value, "reply": mapping},
     SessionEvent: {"value": any_value},
     Queue: {"selection": _selection, "asks": _asks, "layout": named(text)},
     Item: {"known": having({"answer": one_of(whole, text)}, because=text)},

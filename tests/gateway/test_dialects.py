@@ -15,11 +15,13 @@ from apps.gateway.dialects.anthropic_messages import AnthropicMessages, Streamed
 from apps.gateway.dialects.chat_completions import ChatCompletions
 from apps.gateway.dialects.dialect import Dialect, ReplyContext, named_event
 from apps.gateway.dialects.openai_responses import OpenAIResponses
+from apps.gateway.dialects.steps import context_of, reply_of
 from apps.gateway.models import Call, Join, Path
 from apps.gateway.splits.models import TrafficSplit
 from apps.gateway.splits.routing import open_split_session
 from apps.redaction.rules import add_rule
 from contract import jsontext
+from contract.trajectory import Step
 from tests.gateway import spellings
 from tests.gateway.conftest import Agent
 from tests.gateway.splits.conftest import Arms, arms, split_of  # noqa: F401  # fixtures
@@ -258,3 +260,24 @@ def test_a_refusal_of_chat_completions_is_openais(agent: Agent) -> None:
             "code": "bad_request",
         }
     }
+
+
+@pytest.mark.parametrize(
+    ("dialect", "items", "reply"),
+    [
+        ("chat", [{"role": "assistant", "content": ["Hi"]}], {"choices": [{"message": {"content": [None]}}]}),
+        (
+            "messages",
+            [{"role": "user", "content": "Hi", "tool_calls": True}, {"role": "assistant", "content": "Hm."}],
+            {"content": [{"type": "text", "text": "Hi"}]},
+        ),
+        ("responses", [{"type": "function_call", "output": True, "content": []}], {"output": []}),
+    ],
+)
+def test_what_an_agent_sends_ends_in_a_step_that_can_be_read_again(
+    dialect: str, items: list[dict[str, Any]], reply: dict[str, Any]
+) -> None:
+    """Servers ignore what they don't know, and the session has to end nevertheless."""
+    between, message = reply_of(dialect, reply)
+    step = Step(context=[*context_of(dialect, items), *between], message=message)
+    assert Step.from_json(jsontext.loads(jsontext.dumps(step.to_json())), 0) == step

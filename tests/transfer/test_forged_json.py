@@ -90,6 +90,13 @@ def test_what_its_readers_could_not_read_is_refused(members: Members, case: str)
     assert "don't fit together" in refused(changed(members, label, **values))
 
 
+def test_the_tools_of_a_call_are_whatever_its_agent_sent(members: Members):
+    """Servers refuse most of it, and the refused call is recorded."""
+    for tools in ({"a": 1}, "auto", [5]):
+        job = imported(changed(members, "gateway.call", tools=tools), factories.member(Role.OWNER))
+        assert job.state == "done", job.error
+
+
 def _frozen(members: Members, **values: Any) -> bytes:
     rows = table(members, "datasets.version")
     made = [{**row, **values} if row["state"] == "frozen" else row for row in rows]

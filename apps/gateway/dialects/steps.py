@@ -14,6 +14,7 @@ from contract.completions import arguments_of, context_message, written
 from contract.messages import Message
 from contract.values import BadRow, Json
 
+MISSHAPEN = (BadRow, AttributeError, LookupError, TypeError)
 DIALECTS: dict[str, type[Dialect]] = {
     dialect.name: dialect for dialect in (ChatCompletions, AnthropicMessages, OpenAIResponses)
 }
@@ -61,7 +62,7 @@ def _conversation(items: Iterable[Any]) -> tuple[Conversation, list[Message]]:
     for item in items:
         try:
             conversation.add(item)
-        except BadRow:
+        except MISSHAPEN:  # servers accept more than can be read, and the session must end nevertheless
             unread.append(context_message({"role": "user", "content": {"item": item}}))
     return conversation, unread
 
@@ -70,6 +71,7 @@ def _messages_of(conversation: Conversation) -> list[Message]:
     """All messages, with call arguments in trajectory form."""
     messages = [message for step in conversation.steps for message in (*step.context, step.message)]
     for message in messages:
-        for call in message.get("tool_calls") or []:
-            call["function"]["arguments"] = arguments_of(call["function"]["arguments"])
+        if message["role"] == "assistant":  # of other roles, an agent may have sent anything under this name
+            for call in message.get("tool_calls") or []:
+                call["function"]["arguments"] = arguments_of(call["function"]["arguments"])
     return [*messages, *conversation.waiting]
