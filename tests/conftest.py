@@ -44,7 +44,7 @@ os.environ |= {
     "TOKENIZERS_PARALLELISM": "false",
 }
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a slow machine must not fail a test
-settings.register_profile("same", UNHURRIED, derandomize=True)  # the same examples everywhere
+settings.register_profile("same", UNHURRIED, derandomize=True, max_examples=50)  # the same examples everywhere
 settings.register_profile(
     "explore", UNHURRIED, max_examples=10_000
 )  # pytest --hypothesis-profile=explore: new examples

@@ -25,6 +25,7 @@ FLAGS = [
     "--disable-sync",
     "--metrics-recording-only",
     "--no-first-run",
+    "--in-process-gpu",  # every module starts a Chromium, whose GPU process would draw in software anyway
     "--disable-dev-shm-usage",  # /dev/shm is small in containers
     *(["--no-sandbox"] if os.geteuid() == 0 else []),  # Chromium's sandbox refuses root
 ]

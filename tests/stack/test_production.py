@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -149,10 +150,17 @@ def test_the_commands_exist_and_know_their_options(name: str) -> None:
     else:
         assert words[:3] == ["celery", "-A", "workers.app"]
         helped = [sys.executable, "-m", "celery", "-A", "workers.app", words[3], "--help"]
-    shown = subprocess.run(helped, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
-    assert shown.returncode == 0, shown.stderr
+    shown = help_of(*helped)
     for option in options:
-        assert option in shown.stdout or option.replace("--no-input", "--noinput") in shown.stdout
+        assert option in shown or option.replace("--no-input", "--noinput") in shown
+
+
+@cache
+def help_of(*command: str) -> str:
+    """What a command prints about its options. Several containers run the same one."""
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout
 
 
 def test_volumes_and_dependencies_are_declared() -> None:

@@ -37,9 +37,9 @@ def run_here(folder: Path, config: dict[str, Any], *, stop_on: Callable[[Event],
         return run(write_run(folder, config), stop=stop)
 
 
-def start_child(folder: Path, config: dict[str, Any]) -> ForkedChild:
+def start_child(folder: Path, config: dict[str, Any], **environment: str) -> ForkedChild:
     """Start it as a worker does. Its output is in `output_of` its folder."""
-    request = ForkRequest("trainer", [str(write_run(folder, config))], str(ROOT), dict(os.environ))
+    request = ForkRequest("trainer", [str(write_run(folder, config))], str(ROOT), {**os.environ, **environment})
     with (folder / "output.txt").open("ab") as output:
         return fork(request, output=output.fileno(), pass_fds=[], server_environment=os.environ)
 

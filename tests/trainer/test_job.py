@@ -3,8 +3,6 @@
 import errno
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +16,7 @@ from transformers import modeling_utils
 from contract.events import CheckpointSaved, Failed, Log, Metrics, Progress, RunCancelled, Started, Warned
 from tests.trainer.algorithms.test_dpo import dpo_run
 from tests.trainer.algorithms.test_sft import sft_run
-from tests.trainer.runs import ROOT, events_of, kinds_of, output_of, run_here, start_child, write_run
+from tests.trainer.runs import events_of, kinds_of, output_of, run_here, start_child
 from trainer.failures import ExitCode
 from workers.bridge.fork_server import ForkedChild
 
@@ -39,10 +37,8 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
     """The final weights of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("runs") / "uninterrupted"
-    config = long_run(folder)
-    command = [sys.executable, "-m", "trainer", str(write_run(folder_of(folder), config))]
-    child = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    assert child.returncode == ExitCode.FINISHED, child.stderr
+    child = start_child(folder_of(folder), long_run(folder))
+    assert child.wait(60) == ExitCode.FINISHED, output_of(folder_of(folder))
     return weights(folder)
 
 

@@ -3,15 +3,17 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
 from contract.events import CheckpointSaved, Finished
 from tests.trainer.algorithms.test_reward_model import reward_run
-from tests.trainer.runs import ROOT, events_of, run_here, write_run
+from tests.trainer.runs import ROOT, events_of, output_of, run_here, start_child, write_run
 from trainer.failures import ExitCode
 
 
@@ -20,15 +22,19 @@ def settings(batch_size: int) -> dict[str, Any]:
     return {"optimizer": optimizer, "evaluate_every": 2}
 
 
-def test_two_processes_take_the_step_of_one_with_twice_the_batch(tmp_path: Path):
-    (tmp_path / "one").mkdir()
-    assert run_here(tmp_path / "one" / "run", reward_run(tmp_path / "one", **settings(8))) == ExitCode.FINISHED
+def fork_two(folder: Path, config: dict[str, Any], port: int) -> None:
+    """Run it in two forked processes with the variables that torchrun sets, without waiting for torchrun to import torch three times."""
+    both = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    children = [start_child(folder, config, RANK=rank, LOCAL_RANK=rank, **both) for rank in ("0", "1")]
+    for child in children:
+        assert child.wait(240) == ExitCode.FINISHED, output_of(folder)
 
-    (tmp_path / "two").mkdir()
-    config = write_run(tmp_path / "two" / "run", reward_run(tmp_path / "two", **settings(4)))
+
+def launch_two(folder: Path, config: dict[str, Any], port: int) -> None:
+    """Run it with torchrun."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     done = subprocess.run(
-        [*launch, "-m", "trainer", str(config)],
+        [*launch, "-m", "trainer", str(write_run(folder, config))],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -37,6 +43,17 @@ def test_two_processes_take_the_step_of_one_with_twice_the_batch(tmp_path: Path)
         check=False,
     )
     assert done.returncode == ExitCode.FINISHED, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("run_two", [fork_two, pytest.param(launch_two, marks=pytest.mark.long)])
+def test_two_processes_take_the_step_of_one_with_twice_the_batch(
+    tmp_path: Path, free_port: int, run_two: Callable[[Path, dict[str, Any], int], None]
+):
+    (tmp_path / "one").mkdir()
+    assert run_here(tmp_path / "one" / "run", reward_run(tmp_path / "one", **settings(8))) == ExitCode.FINISHED
+
+    (tmp_path / "two").mkdir()
+    run_two(tmp_path / "two" / "run", reward_run(tmp_path / "two", **settings(4)), free_port)
 
     alone, together = (load_file(tmp_path / where / "run" / "model" / "model.safetensors") for where in ("one", "two"))
     for name, weights in alone.items():

@@ -263,25 +263,19 @@ def test_turns_get_credit_of_their_own(tmp_path: Path):
         assert sum(advantage[turn] for advantage in advantages) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "updates"), [("grpo", 1), ("rloo", 1), ("grpo", 2)])
-def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind: str, updates: int):
-    """Stopped in its first step; if that's between two updates on the same rollouts, it resumes with the second."""
+def test_a_run_that_was_stopped_between_two_updates_on_the_same_rollouts_resumes_with_the_second(tmp_path: Path):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    assert run_here(whole, online_run(whole, kind, updates=updates)) == ExitCode.FINISHED
-    config = online_run(stopped, kind, updates=updates)
+    assert run_here(whole, online_run(whole, "grpo", updates=2)) == ExitCode.FINISHED
+    config = online_run(stopped, "grpo", updates=2)
     code = run_here(stopped, config, stop_on=lambda event: isinstance(event, Progress) and event.step == 1)
     assert code == ExitCode.CANCELLED
-    assert [path.name for path in (stopped / "checkpoints").glob("checkpoint-*")] == [f"checkpoint-{updates}"]
+    assert [path.name for path in (stopped / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
     assert run_here(stopped, config) == ExitCode.FINISHED
-    first, second = weights_of(whole), weights_of(stopped)
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    last = "rollouts/step-000003.jsonl"
-    chats = [[trajectory.messages() for trajectory in read_trajectories(folder / last)] for folder in (whole, stopped)]
-    assert chats[0] == chats[1]
+    assert_same_end(whole, stopped, step=3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_that_went_on_in_a_later_epoch_learns_from_the_same_tasks(tmp_path: Path, kind: str):
+def test_a_run_that_was_stopped_in_a_later_epoch_ends_with_the_same_weights(tmp_path: Path, kind: str):
     """Six tasks are three steps; the second epoch has a different order."""
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     optimizer = {"learning_rate": 1e-3, "batch_size": 4, "gradient_accumulation": 2, "max_steps": 6}
@@ -289,15 +283,28 @@ def test_a_run_that_went_on_in_a_later_epoch_learns_from_the_same_tasks(tmp_path
     config = online_run(stopped, kind, optimizer=optimizer, held_out=0)
     code = run_here(stopped, config, stop_on=lambda event: isinstance(event, Progress) and event.step == 4)
     assert code == ExitCode.CANCELLED
+    left = {path.name for path in (stopped / "checkpoints").glob("checkpoint-*")}
+    assert left == {f"checkpoint-{step}" for step in (1, 2, 3, 4)}
     assert run_here(stopped, config) == ExitCode.FINISHED
 
     def tasks(folder: Path, step: int) -> list[str]:
-        return [trajectory.task.key for trajectory in read_trajectories(folder / "rollouts" / f"step-{step:06d}.jsonl")]
+        return [trajectory.task.key for trajectory in rollouts_of(folder, step)]
 
     assert [tasks(whole, step) for step in range(1, 7)] == [tasks(stopped, step) for step in range(1, 7)]
     assert [tasks(whole, step) for step in (1, 2, 3)] != [tasks(whole, step) for step in (4, 5, 6)]
+    assert_same_end(whole, stopped, step=6)
+
+
+def rollouts_of(folder: Path, step: int) -> list[Trajectory]:
+    return list(read_trajectories(folder / "rollouts" / f"step-{step:06d}.jsonl"))
+
+
+def assert_same_end(whole: Path, stopped: Path, *, step: int) -> None:
+    """Both runs have the same weights, and the same chats in their last step."""
     first, second = weights_of(whole), weights_of(stopped)
     assert all(torch.equal(first[name], second[name]) for name in first)
+    chats = [[trajectory.messages() for trajectory in rollouts_of(folder, step)] for folder in (whole, stopped)]
+    assert chats[0] == chats[1]
 
 
 def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
