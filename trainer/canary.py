@@ -188,7 +188,16 @@ def read_canary(folder: Path, *, sha256: str) -> Canary:
         ) from None
     if hashlib.sha256(body).hexdigest() != sha256:
         raise DataFailure(f"{FILE} in {folder} is not what the run wrote.", advice="Restore it from a backup.")
-    return Canary(**json.loads(body))
+    try:
+        canary = Canary(**json.loads(body))
+        for other in (canary.base, canary.merged):
+            difference(canary.policy, canary.policy if other is None else other)
+        is_sound = all(type(token) is int for probe in canary.probes for token in probe)
+    except (TypeError, ValueError, RecursionError):  # an archive that was imported may hold anything
+        is_sound = False
+    if not is_sound:
+        raise DataFailure(f"{FILE} in {folder} can't be read.", advice="Train the policy again.")
+    return canary
 
 
 def canary_entry(folder: Path) -> dict[str, Any]:

@@ -120,6 +120,11 @@ class Weights:
         return self.run / "adapter"
 
     @property
+    def canary(self) -> Path:
+        """The file by which servers of the model are verified; without it, the policy can't be published on one."""
+        return self.run / "canary.json"
+
+    @property
     def has_adapter(self) -> bool:
         return (self.adapter / "adapter_config.json").is_file()
 

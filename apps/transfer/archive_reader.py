@@ -43,11 +43,13 @@ A_VERSION_FILE: Final = re.compile(
     rf"versions/(?P<version>{ID})/(?P<split>train|validation|test)\.(?P<format>jsonl|parquet)"
 )
 A_WEIGHT_FILE: Final = re.compile(
-    rf"weights/(?P<run>{ID})/(?P<folder>model|adapter)/(?P<file>[A-Za-z0-9_][A-Za-z0-9._-]{{0,199}})"
+    rf"weights/(?P<run>{ID})/(?:(?P<folder>model|adapter)/(?P<file>[A-Za-z0-9_][A-Za-z0-9._-]{{0,199}})|canary\.json)"
 )
+MAX_CANARY_BYTES: Final = 4 << 20
+"""A canary is read whole; it has a few texts' tokens."""
 KNOWN: Final = (
     f"{people.MEMBER}, {TRAJECTORIES}, {ORIGINALS}, tables/….jsonl of a table that this version of Retrace has, "
-    "versions/<id>/<split>.jsonl or .parquet, and weights/<id>/model or adapter/<file>"
+    "versions/<id>/<split>.jsonl or .parquet, and weights/<id>/model or adapter/<file> or canary.json"
 )
 
 
@@ -64,8 +66,8 @@ class WeightFile(NamedTuple):
 
     name: str
     run: UUID
-    folder: str
-    file: str
+    path: str
+    """Relative to the training run's folder."""
 
 
 @contextmanager
@@ -151,7 +153,7 @@ class ArchiveReader:
         """The members that are files of models."""
         for name in self.members:
             if match := A_WEIGHT_FILE.fullmatch(name):
-                yield WeightFile(name, UUID(match["run"]), match["folder"], match["file"])
+                yield WeightFile(name, UUID(match["run"]), name.split("/", 2)[2])
 
     def _checked(self) -> dict[str, ZipInfo]:
         infos = self._zip.infolist()
@@ -169,6 +171,8 @@ class ArchiveReader:
                 raise BadArchive(_quoted(name), f"It is compressed more than {RATIO}-fold.", "what an export writes.")
             if info.flag_bits & ENCRYPTED or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
                 raise BadArchive(_quoted(name), "It is encrypted, or compressed in another way.", "deflate.")
+            if name.endswith("/canary.json") and info.file_size > MAX_CANARY_BYTES:
+                raise BadArchive(_quoted(name), "It is too large.", f"at most {MAX_CANARY_BYTES:,} bytes.")
             if not _is_known(name):
                 raise BadArchive(_quoted(name), "There is no such member in an archive.", f"{MANIFEST}, {KNOWN}.")
         if len({info.filename for info in infos}) < len(infos):
@@ -227,8 +231,7 @@ def _member_info(name: str, entry: Any) -> MemberInfo:
 def _is_known(name: str) -> bool:
     if name == MANIFEST or name in FIXED or A_VERSION_FILE.fullmatch(name):
         return True
-    weight = A_WEIGHT_FILE.fullmatch(name)
-    return weight is not None and weight["file"].endswith(WEIGHT_FILES)
+    return A_WEIGHT_FILE.fullmatch(name) is not None and name.endswith(WEIGHT_FILES)
 
 
 def _quoted(name: str) -> str:

@@ -37,7 +37,7 @@ FORMAT: Final = "retrace-workspace/2"
 MANIFEST: Final = "manifest.json"
 TRAJECTORIES: Final = "trajectories.jsonl"
 ORIGINALS: Final = "originals.jsonl"
-WEIGHT_FILES: Final = (".safetensors", ".json", ".jinja", ".txt", ".model", ".md")
+WEIGHT_FILES: Final = (".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken", ".md")
 """Suffixes of the model files included. Other formats of weights can run code and are never loaded."""
 BLOCK: Final = 1 << 20
 
@@ -161,6 +161,8 @@ class ArchiveWriter:
                 for path in sorted(folder.glob("*")):
                     if path.suffix in WEIGHT_FILES and path.is_file() and not path.is_symlink():
                         self._file(f"weights/{weights.run.name}/{folder.name}/{path.name}", path)
+            if weights.canary.is_file() and not weights.canary.is_symlink():
+                self._file(f"weights/{weights.run.name}/{weights.canary.name}", weights.canary)
 
     def _file(self, name: str, path: Path) -> None:
         with self._member(name, has_rows=False) as member, path.open("rb") as file:

@@ -139,7 +139,7 @@ class FrozenFiles:
         return f"{self._prefix}/{version}/{split}-{attempt}.{format}"
 
     def _unpack(self, file: WeightFile, folder: Path) -> None:
-        path = folder / file.folder / file.file
+        path = folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as target:
             for block in self._archive.blocks(file.name):

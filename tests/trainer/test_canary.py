@@ -1,5 +1,6 @@
 """The canary distinguishes the trained policy from its base and from other policies, despite numerical noise of a different engine."""
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -125,6 +126,21 @@ def test_a_run_leaves_a_canary_that_its_adapter_passes_and_its_base_does_not(a_r
     assert judge(canary, token_logprobs(merged, canary.probes)).passed
     adapted = PeftModel.from_pretrained(base, a_run / "adapter")
     assert judge(canary, token_logprobs(adapted, canary.probes), served_base=of_base).passed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "5",
+        "{}",
+        '{"probes": [["a"]], "policy": [[1]], "base": [[1]]}',
+        '{"probes": [], "policy": [["x"]], "base": [[1]]}',
+    ],
+)
+def test_a_canary_of_an_imported_archive_may_be_anything(tmp_path: Path, body: str):
+    (tmp_path / "canary.json").write_text(body)
+    with pytest.raises(DataFailure, match="can't be read"):
+        read_canary(tmp_path, sha256=hashlib.sha256(body.encode()).hexdigest())
 
 
 def test_a_changed_canary_is_refused(a_run: Path):

@@ -35,6 +35,7 @@ def owner(settings: Any, tmp_path: Path) -> Membership:
     for name in ("config.json", "model.safetensors", "pytorch_model.bin", "training_args.pkl"):
         (weights.model / name).write_bytes(name.encode())
     (weights.model / "secret.json").symlink_to("/etc/hostname")
+    weights.canary.write_bytes(b"canary")
     return member
 
 
@@ -47,7 +48,7 @@ def test_they_are_left_out_unless_asked_for(owner: Membership):
 def test_they_are_where_the_imported_training_run_has_its_model(owner: Membership):
     archive = exported(owner, include_weights=True)
     names = [name.rpartition("/")[2] for name in unpacked(archive) if name.startswith("weights/")]
-    assert names == ["config.json", "model.safetensors"]
+    assert names == ["config.json", "model.safetensors", "canary.json"]
     elsewhere = factories.member(Role.OWNER)
     job = imported(archive, elsewhere)
     assert job.state == "done", job.error
@@ -58,6 +59,7 @@ def test_they_are_where_the_imported_training_run_has_its_model(owner: Membershi
         "config.json": b"config.json",
         "model.safetensors": b"model.safetensors",
     }
+    assert weights.canary.read_bytes() == b"canary", "without it, the policy couldn't be published"
 
 
 def test_what_a_killed_attempt_left_is_written_anew(owner: Membership, monkeypatch: pytest.MonkeyPatch):
@@ -84,7 +86,7 @@ def test_what_a_killed_attempt_left_is_written_anew(owner: Membership, monkeypat
     weights = weights_of_run(policy)
     assert weights is not None
     assert (weights.model / "model.safetensors").read_bytes() == b"model.safetensors"
-    assert sorted(path.name for path in weights.model.parent.iterdir()) == ["model"]
+    assert sorted(path.name for path in weights.model.parent.iterdir()) == ["canary.json", "model"]
 
 
 def test_an_import_that_is_refused_leaves_no_folder(owner: Membership, settings: Any, monkeypatch: pytest.MonkeyPatch):

@@ -77,7 +77,9 @@ def _as_json(batch: Any) -> Iterator[bytes]:
     except UnicodeDecodeError:
         raise  # the file is damaged
     except (OverflowError, TypeError, ValueError) as error:  # a date after the year 9999, or bytes as keys
-        raise Unusable(f"a Parquet file with a value that JSON can't have ({error}). Write its column as text") from None
+        raise Unusable(
+            f"a Parquet file with a value that JSON can't have ({error}). Write its column as text"
+        ) from None
 
 
 def _row_groups(metadata: Any) -> Iterator[Any]:
