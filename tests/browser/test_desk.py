@@ -329,6 +329,23 @@ def test_guidelines_open_by_themselves_the_first_time_and_when_they_change(page:
     expect(guidelines.locator("h3")).to_have_text("Be kind")
 
 
+def test_an_answer_names_the_guidelines_that_could_be_read(page: Page, queue: Queue):
+    expect_ahead(page)
+    revise_guidelines(queue=queue, text="# Be fair", by=None)
+    answer(page, "1")
+    answer(page, "2")  # it was preloaded before; the next one wasn't
+    changed = page.locator(".toast", has_text="The guidelines have changed.")
+    answer(page, "3")
+    page.locator("[name=answer][value='-2']").check(force=True)  # a draft
+    changed.get_by_role("button", name="Read them").click()
+    expect(page.locator("#guidelines h3")).to_have_text("Be fair")
+    press(page, "g")
+    answer(page)
+    expect(page.locator("[data-desk-progress]")).to_contain_text("4 by you")
+    versions = Preference.objects.order_by("pk").values_list("strength", "a_was_left", "guideline_version")
+    assert [(s if left else -s, version) for s, left, version in versions] == [(3, 0), (2, 0), (1, 0), (-2, 1)]
+
+
 def test_a_key_that_comes_before_the_next_pair_is_not_used_and_says_so(page: Page):
     route = hold_next(page)
     press(page, "2", "Enter")  # nothing is preloaded

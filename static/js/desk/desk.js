@@ -92,6 +92,16 @@ class Desk {
     return data?.code ? data.detail : "";
   }
 
+  /** An answer names the guidelines that its annotator could read: those of this page, though newer ones come with an item. */
+  compareGuidelines(article) {
+    const field = article.querySelector("[name=guideline_version]");
+    const version = document.getElementById("guidelines")?.dataset.version ?? "0";
+    if (field.value === version) return;
+    field.value = version;
+    const read = { label: "Read them", run: () => location.reload() };
+    toast("The guidelines have changed.", { tone: "attention", action: read });
+  }
+
   /** The page comes from the browser's cache, with its state. */
   restored(article) {
     this.setAside(article);
@@ -104,6 +114,7 @@ class Desk {
       this.keep(article);
     }
     this.status.showProblem(this.early.takeWords());
+    this.compareGuidelines(article);
     keepDraft(article, () => this.clock.seconds);
     this.clock.start(Number(article.querySelector("[name=seconds]").value) || 0);
     article.querySelector(".desk-scroll").focus({ preventScroll: true });

@@ -44,7 +44,7 @@ export function forgetDraft(item) {
 function restore(form, draft) {
   if (!draft || Number(draft.seconds) < Number(form.elements.seconds.value)) return;
   for (const field of form.elements) {
-    if (!(field.name in draft)) continue;
+    if (!(field.name in draft) || field.name === "guideline_version") continue; // they may have been read since
     if (field.type === "radio") field.checked = field.value === draft[field.name];
     else if (field.type === "checkbox") field.checked = [draft[field.name]].flat().includes(field.value);
     else if (field.type !== "submit") field.value = draft[field.name] ?? "";

@@ -12,6 +12,7 @@ async function fragment(url) {
         ? "This no longer exists, or you don't have access to it."
         : "The server didn't respond. Try again.",
     );
+  if (response.redirected) throw new Error("You are signed out. Sign in again in another tab, then try again.");
   return fragmentOf(await response.text());
 }
 
