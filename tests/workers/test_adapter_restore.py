@@ -7,6 +7,7 @@ from threading import Thread
 import pytest
 from django.db import connection
 
+from apps.gateway.sessions import finish_session, open_session
 from apps.policies.models import Publication
 from tests.workers.conftest import ONE, TWO, Team, loaded
 from tests.workers.vllm_like import VllmLike
@@ -66,6 +67,24 @@ def test_an_adapter_that_is_no_longer_itself_is_not_restored_and_no_longer_live(
     assert restore_adapters() == []
     publication.refresh_from_db()
     assert (publication.state, publication.canary["finding"], server.adapters) == ("refused", "base_answers", {})
+
+
+def test_a_replaced_adapter_that_sessions_keep_is_restored_too(team: Team, server: VllmLike):
+    one = team.policy(ONE)
+    first = team.publishes(one, ADAPTER, server)
+    session = open_session(workspace=one.workspace, policy=one, by=team.member.user).session
+    second = team.publishes(team.policy(TWO), ADAPTER, server)
+    server.adapters.clear()
+    assert restore_adapters() == [first, second]
+    assert server.adapters == loaded(team.runs, first, second)
+    server.adapters.clear()
+    server.ignores_adapters = True
+    assert restore_adapters() == []
+    first.refresh_from_db()
+    assert first.state == "replaced"
+    server.ignores_adapters = False
+    finish_session(session=session)
+    assert first not in restore_adapters()
 
 
 def test_while_another_is_published_the_live_one_is_restored(team: Team, server: VllmLike):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from django.db.models import Exists, OuterRef, Q
+
 from apps.common.workspace_turns import in_workspace_turns
+from apps.gateway.models import Session
 from apps.policies import publication_progress
 from apps.policies.locations import weights_of
 from apps.policies.models import Publication
@@ -20,14 +23,15 @@ TURN_SECONDS = 60.0
 
 
 def restore_adapters() -> list[Publication]:
-    """Load live adapters on servers that lack them; returns the publications restored.
+    """Load live adapters on servers that lack them, and replaced ones that open sessions keep; returns the publications restored.
 
     Unreachable servers are tried again the next time.
     """
-    live = (
-        Publication.objects.live().filter(way=Publication.Way.ADAPTER).select_related("policy__workspace", "endpoint")
-    )
-    by_turns = in_workspace_turns(live, name="restore", seconds=TURN_SECONDS)
+    sessions = Session.objects.open().filter(endpoint=OuterRef("endpoint"), served_name=OuterRef("served_name"))
+    is_needed = Q(state=Publication.State.LIVE) | Q(Exists(sessions), state=Publication.State.REPLACED)
+    needed = Publication.objects.filter(is_needed, way=Publication.Way.ADAPTER)
+    needed = needed.select_related("policy__workspace", "endpoint")
+    by_turns = in_workspace_turns(needed, name="restore", seconds=TURN_SECONDS)
     return [publication for publication in by_turns if restore(publication)]
 
 
@@ -63,8 +67,8 @@ def _restore(publication: Publication, adapter: Adapter, server: VllmServer) -> 
 
 
 def _withdraw_or_log(publication: Publication, refused: Refused) -> None:
-    """Withdraw a publication with a single server. With replicas, it stays live on the others, and no requests are routed to this one."""
-    if endpoint_of(publication).replicas:
+    """Withdraw a live publication with a single server. With replicas, it stays live on the others, and no requests are routed to this one."""
+    if endpoint_of(publication).replicas or publication.state != Publication.State.LIVE:
         logger.error("%s: %s no longer answers with it: %s", publication, refused.server, refused)
     else:
         publication_progress.withdraw(publication, reason=str(refused), canary=refused.verdict.to_json())
