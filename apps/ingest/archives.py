@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import PurePosixPath
 from tempfile import SpooledTemporaryFile
@@ -101,7 +102,8 @@ class Folder:
                 if _is_data(member.path):
                     paths.append(member.path)
                     if member.path.endswith(".json"):
-                        reported += _add_report(outcomes, member)
+                        with suppress(Unusable):
+                            reported += _add_report(outcomes, member)
                         if reported > MAX_REPORT_BYTES or outcomes.is_full:
                             break
                 elif PurePosixPath(member.path).name == SCORE:
@@ -220,6 +222,8 @@ def _of_tar(file: IO[bytes], begun: int, magic: bytes) -> Callable[[], Iterator[
                     raise tarfile.ReadError(f"paths of more than {MAX_PATHS:,} characters")
                 if member.isfile():
                     yield Member(member.name, partial(_extracted, archive, member), member.size)
+                elif member.islnk() or member.issym():
+                    yield Member(member.name, _refuse_link)
 
     return members
 
@@ -228,6 +232,10 @@ def _extracted(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     file = archive.extractfile(member)
     assert file, "only files are asked for"
     return file
+
+
+def _refuse_link() -> IO[bytes]:
+    raise Unusable("a link. Pack the files themselves (`tar --dereference --hard-dereference`)")
 
 
 def _is_data(path: str) -> bool:

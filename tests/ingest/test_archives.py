@@ -61,14 +61,21 @@ def test_whatever_its_files_are_called_each_is_read(pack):
     assert read(pack(*((name, CHAT) for name in NAMES))) == (len(NAMES), [])
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
-def test_links_and_devices_are_no_files(kind):
+@pytest.mark.parametrize(
+    ("kind", "problems"),
+    [
+        *((kind, ["The file is a link. Pack the files"]) for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE)),
+        *((kind, []) for kind in (tarfile.CHRTYPE, tarfile.FIFOTYPE)),
+    ],
+)
+def test_links_are_not_followed_but_reported_and_devices_are_no_files(kind, problems):
     out = io.BytesIO(tarred(("a.json", CHAT)))
     with tarfile.open(fileobj=out, mode="a") as archive:
         header = tarfile.TarInfo("b.json")
         header.type, header.linkname = kind, "/etc/passwd"
         archive.addfile(header)
-    assert read(out.getvalue()) == (1, [])
+    count, refused = read(out.getvalue())
+    assert (count, [problem[:34] for problem in refused]) == (1, problems)
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred])
