@@ -77,6 +77,12 @@ def work(client: Client) -> Work:
     return Work(client, items=64)
 
 
+@pytest.fixture
+def short_work(client: Client) -> Work:
+    """For tests of the first answers."""
+    return Work(client, items=24)
+
+
 @pytest.mark.django_db
 def test_both_figures_move_only_when_a_stretch_is_out_of_reach(work):
     seen = {}
@@ -91,9 +97,9 @@ def test_both_figures_move_only_when_a_stretch_is_out_of_reach(work):
 
 
 @pytest.mark.django_db
-def test_before_that_the_page_says_why_they_are_undefined(work):
-    work.answer(1)
-    page = work.page()
+def test_before_that_the_page_says_why_they_are_undefined(short_work):
+    short_work.answer(1)
+    page = short_work.page()
     assert "not shown yet: it needs 10 answers to items with a known answer" in page
     assert "not shown yet: some of your first 20 answers can still be undone" in page
 
@@ -112,10 +118,10 @@ def test_no_answer_that_can_be_undone_moves_them_whatever_it_is(work):
 
 
 @pytest.mark.django_db
-def test_every_other_number_of_the_page_moves_with_each_answer_gold_or_not(work):
+def test_every_other_number_of_the_page_moves_with_each_answer_gold_or_not(short_work):
     for n in range(1, 12):
-        work.answer(1)
-        page = work.page()
+        short_work.answer(1)
+        page = short_work.page()
         assert f'<span class="figure">{n}</span><span class="name">judged in 1 sitting' in page
         of = dict(
             re.findall(
@@ -123,7 +129,7 @@ def test_every_other_number_of_the_page_moves_with_each_answer_gold_or_not(work)
             )
         )
         assert (of["Hasty"], of["Left side won"]) == (str(n), str(n))
-    assert 0 < Desk.objects.get(annotator=work.annotator).golds < 11
+    assert 0 < Desk.objects.get(annotator=short_work.annotator).golds < 11
 
 
 @pytest.mark.django_db
