@@ -37,10 +37,15 @@ def run_here(folder: Path, config: dict[str, Any], *, stop_on: Callable[[Event],
         return run(write_run(folder, config), stop=stop)
 
 
-def start_child(folder: Path, config: dict[str, Any], **environment: str) -> ForkedChild:
+def start_child(folder: Path, config: dict[str, Any]) -> ForkedChild:
     """Start it as a worker does. Its output is in `output_of` its folder."""
-    request = ForkRequest("trainer", [str(write_run(folder, config))], str(ROOT), {**os.environ, **environment})
-    with (folder / "output.txt").open("ab") as output:
+    return fork_child(write_run(folder, config))
+
+
+def fork_child(path: Path, **environment: str) -> ForkedChild:
+    """Start the run described by `path`, a run.json, with more environment variables."""
+    request = ForkRequest("trainer", [str(path)], str(ROOT), {**os.environ, **environment})
+    with (path.parent / "output.txt").open("ab") as output:
         return fork(request, output=output.fileno(), pass_fds=[], server_environment=os.environ)
 
 

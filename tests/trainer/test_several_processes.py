@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from contract.events import CheckpointSaved, Finished
 from tests.trainer.algorithms.test_reward_model import reward_run
-from tests.trainer.runs import ROOT, events_of, output_of, run_here, start_child, write_run
+from tests.trainer.runs import ROOT, events_of, fork_child, output_of, run_here, write_run
 from trainer.failures import ExitCode
 
 
@@ -25,7 +25,8 @@ def settings(batch_size: int) -> dict[str, Any]:
 def fork_two(folder: Path, config: dict[str, Any], port: int) -> None:
     """Run it in two forked processes with the variables that torchrun sets, without waiting for torchrun to import torch three times."""
     both = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    children = [start_child(folder, config, RANK=rank, LOCAL_RANK=rank, **both) for rank in ("0", "1")]
+    path = write_run(folder, config)  # once, since the first process may be reading it
+    children = [fork_child(path, RANK=rank, LOCAL_RANK=rank, **both) for rank in ("0", "1")]
     for child in children:
         assert child.wait(240) == ExitCode.FINISHED, output_of(folder)
 
