@@ -107,8 +107,7 @@ class Thread:
         answer = read_payload(span.answer, "assistant")
         messages = _as_assistant(answer.messages)
         self.messages += messages
-        turns = to_steps(messages).steps
-        self.said = _said(turns[0].message) if turns else None
+        self.said = _first_said(messages)
         self.calls[turn] = span
         self.last, self.began = turn, span.start
         self.tools = span.tools or answer.tools or tools or self.tools
@@ -227,6 +226,15 @@ def _continued(threads: Iterable[Thread], turns: Sequence[StepRecord], opening: 
             if thread.said == said[thread.last]:
                 return thread
     return latest
+
+
+def _first_said(answer: list[Message]) -> Said | None:
+    """None also for an answer that can't be read: only its own chat is refused, and later."""
+    try:
+        turns = to_steps(answer).steps
+    except BadRow:
+        return None
+    return _said(turns[0].message) if turns else None
 
 
 def _said(turn: Message) -> Said:

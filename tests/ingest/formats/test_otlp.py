@@ -8,6 +8,7 @@ import pytest
 
 from apps.ingest import formats
 from apps.ingest.files.raw_records import RawRow
+from apps.ingest.records import BadRow
 from apps.ingest.traces.span_groups import group_by_trace
 from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
@@ -290,6 +291,17 @@ def test_agents_that_began_alike_each_keep_their_own_turns():
         [("Two?", 2), ("Five!", 5)],
         [("I give up.", 3)],
     ]
+
+
+def test_an_answer_that_cannot_be_read_refuses_its_own_chat_alone():
+    odd = chat_span(2, [{"role": "user", "content": "Another?"}], "")
+    said = json.dumps([{"role": "assistant", "content": "", "tool_calls": [{"id": "c"}]}])
+    odd["attributes"] = [pair for pair in odd["attributes"] if pair["key"] != "gen_ai.output.messages"]
+    odd["attributes"] += pairs({"gen_ai.output.messages": said})
+    records = iter(formats.named("otlp").read(document(chat_span(1, [ASKED], "Rain."), odd), "f"))
+    assert next(records).steps[0].message["content"] == "Rain."
+    with pytest.raises(BadRow, match="function name"):
+        next(records)
 
 
 def test_a_call_that_ran_a_sub_agent_in_a_tool_stays_a_call():
