@@ -298,17 +298,23 @@ def test_what_one_works_on_when_the_queue_is_paused_may_be_finished(page: Page, 
     assert stored_judgments() == [(3, False)]
 
 
-def test_a_refused_answer_keeps_its_text(page: Page, console):
+def test_refused_answers_keep_their_texts(page: Page, console):
     console.expect("409")
-    pair = Assignment.objects.get(pk=shown(page))
-    press(page, "r")
-    page.keyboard.type("a long and careful reason")
-    press(page, "Escape")
-    page.wait_for_timeout(1200)  # the draft is saved on the server
-    Assignment.objects.filter(pk=pair.pk).update(state=Assignment.State.EXPIRED)
-    press(page, "1", "Enter")
-    expect(page.locator("#refused")).to_be_visible()
-    expect(page.locator("#refused-rationale")).to_have_text("a long and careful reason")
+    console.expect("Failed to load resource")
+    page.route("**/judge/", lambda route: route.abort())
+    page.reload()
+    expect_ahead(ready(page))
+    pairs = []
+    for text in ("a long and careful reason", "another"):
+        pairs.append(shown(page))
+        press(page, "1", "r")
+        page.keyboard.type(text)
+        page.wait_for_timeout(1200)  # the draft is saved on the server
+        press(page, "Control+Enter")
+    Assignment.objects.filter(pk__in=pairs).update(state=Assignment.State.EXPIRED)
+    page.unroute("**/judge/")
+    expect(page.locator("#refused")).to_be_visible(timeout=20_000)
+    expect(page.locator("#refused-texts")).to_have_text("a long and careful reason another")
 
 
 def test_guidelines_open_by_themselves_the_first_time_and_when_they_change(page: Page, queue: Queue):

@@ -27,7 +27,8 @@ function copyBySelection(text) {
   const area = document.createElement("textarea");
   area.className = "unseen";
   area.value = text;
-  document.body.append(area);
+  const dialog = [...document.querySelectorAll("dialog[open]")].at(-1);
+  (dialog ?? document.body).append(area); // what is outside an open dialog can't be selected
   area.select();
   const copied = document.execCommand("copy");
   area.remove();

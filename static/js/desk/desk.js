@@ -4,7 +4,6 @@ import "./alternatives.js";
 import "./conditions.js";
 import "./aspects.js"; // before the bar is measured, since they may be open
 import "./answer_bar.js";
-import "./corrections.js";
 import "./guidelines.js";
 import "./step_labels.js";
 import "./rating.js";
@@ -15,6 +14,7 @@ import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
 import { Clock } from "./clock.js";
+import { inWords } from "./corrections.js";
 import { forgetDraft, keepDraft, valuesOf } from "./draft.js";
 import { EarlyKeys } from "./early_keys.js";
 import { Outbox } from "./outbox.js";
@@ -321,11 +321,15 @@ class Desk {
     if (!this.undoing) this.arrived(elementsOf(next.markup).querySelector("[data-item]"));
   }
 
+  /** Shows what was written in the answer, so that it can be copied; of several refused answers, all of it. */
   refused(entry, detail) {
     const dialog = document.getElementById("refused");
-    dialog.querySelector("[data-refused-words]").textContent = detail;
-    dialog.querySelector("[data-refused-text]").hidden = !entry.values.rationale;
-    dialog.querySelector("#refused-rationale").textContent = entry.values.rationale ?? "";
+    const words = dialog.querySelector("[data-refused-words]");
+    const texts = dialog.querySelector("#refused-texts");
+    const before = dialog.open ? texts.textContent : "";
+    words.textContent = detail;
+    texts.textContent = [before, ...textsOf(entry.values)].filter(Boolean).join("\n\n");
+    dialog.querySelector("[data-refused-text]").hidden = !texts.textContent;
     if (!dialog.open) dialog.showModal();
   }
 
@@ -414,6 +418,13 @@ class Desk {
       { signal, capture: true },
     );
   }
+}
+
+/** The texts that an annotator wrote in an answer. */
+function textsOf({ rationale, labels, marks, corrections }) {
+  const rows = [labels, marks, corrections].flatMap((json) => JSON.parse(json || "[]"));
+  const ofSteps = rows.map((row) => [row.index, row.critique ?? row.note ?? inWords(row.message)]);
+  return [rationale, ...ofSteps.map(([index, text]) => text && `Step ${index + 1}: ${text}`)].filter(Boolean);
 }
 
 function take(form) {
