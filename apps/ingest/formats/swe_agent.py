@@ -27,6 +27,7 @@ from apps.ingest.normalization.fields import (
 from apps.ingest.normalization.swe_bench import instance_environment, issue_of
 from apps.ingest.records import BadRow, Json, Message, Outcome, StepRecord, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
+from contract.messages import checked
 
 BOOKKEEPING = frozenset(
     {"agent", "message_type", "thought", "action", "is_demo", "tags", "cache_control", "thinking_blocks"}
@@ -100,9 +101,8 @@ def _add(conversation: Conversation, entry: Json) -> None:
         )
     message = {key: value for key, value in entry.items() if key not in BOOKKEEPING and value is not None}
     if entry.get("is_demo"):
-        conversation.waiting.append(
-            {"role": message.get("role", "user"), "content": message.get("content", ""), "is_demo": True}
-        )
+        shown = {"role": message.get("role", "user"), "content": message.get("content", ""), "is_demo": True}
+        conversation.waiting.append(checked(shown, "the history"))
         return
     step = conversation.add(message)
     if step is not None:

@@ -36,6 +36,14 @@ def test_demonstrations_are_context_whatever_their_role():
     assert [(m["role"], m["content"]) for m in shown] == [("user", "shown"), ("assistant", "shown too")]
 
 
+@pytest.mark.parametrize("wrong", [{"role": 5}, {"content": {"a": 1}}])
+def test_a_demonstration_that_is_no_message_is_refused(wrong: dict[str, object]):
+    """It would be stored, and then refused by everything that reads trajectories."""
+    shown = {"role": "user", "content": "shown", "is_demo": True, "agent": "main", **wrong}
+    reason, _ = refusal("swe-agent", {**SWE, "history": [SWE["history"][0], shown, *SWE["history"][1:]]})
+    assert reason.startswith("A message of the history has")
+
+
 def test_bookkeeping_of_the_agent_is_not_part_of_what_was_said():
     record = read("swe-agent", SWE)
     assert all(
