@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from retrace import Client, Episode
+from retrace.cli.main import main
 from retrace.errors import Conflict, RequestRefused
 from retrace.runners import MAX_PAUSE, NoOutcome, outcome_of, serve_agent
 
@@ -106,6 +107,17 @@ def test_an_outcome_that_cannot_be_sent_ends_the_program(refusal: Exception) -> 
     with pytest.raises(type(refusal)):
         serve(server, lambda episode: float("nan"), until_idle=0)
     assert [kind for kind, _, _ in server.reports] == ["abandon"]
+
+
+def test_from_the_shell_it_ends_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_outcome(*_: Any, **__: Any) -> int:
+        return serve(Server(1), lambda episode: None)
+
+    monkeypatch.setattr(Client, "serve_agent", no_outcome)
+    assert main(["serve-agent", "os:getcwd", "--url", "http://127.0.0.1:9", "--token", "rt_x"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1].startswith("retrace: The agent returned None.")
 
 
 def test_an_episode_that_no_longer_counts_is_not_given_back() -> None:

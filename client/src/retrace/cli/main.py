@@ -11,6 +11,7 @@ from retrace.cli import agents, export, imports, push, runs, sessions, traffic_s
 from retrace.cli.output import Output, harmless
 from retrace.client import Client
 from retrace.errors import RetraceError
+from retrace.runners import NoOutcome
 from retrace.version import VERSION
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         output.end_progress()
         return _refuse(error, USAGE)
-    except (RetraceError, OSError) as error:
+    except (RetraceError, NoOutcome, OSError) as error:
         output.end_progress()
         return _refuse(error, FAILED)
 
