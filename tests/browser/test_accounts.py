@@ -3,11 +3,13 @@
 import re
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from playwright.sync_api import expect
 
 from apps.accounts.models import ApiToken, Membership, Role
 from tests import factories
+from tests.annotation import builders
 
 pytestmark = pytest.mark.browser
 
@@ -40,6 +42,25 @@ def test_signing_in_and_out_by_keyboard(page, owner, console):
     page.locator("#person-menu summary").click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_what_was_entered_survives_the_end_of_the_session(open_as, owner):
+    queue = builders.queue(of=owner.workspace)
+    page = open_as(owner.user)
+    page.goto(f"/queues/{queue.pk}/guidelines/")
+    with page.expect_response("**/preview/"):
+        page.locator("textarea[name=text]").fill("# A long text\nthat nobody wants to write twice")
+    Session.objects.all().delete()
+    page.get_by_role("button", name="Save as version").click()
+    page.get_by_label("E-mail").fill("ada@example.org")
+    page.get_by_label("Password").fill("pass-phrase-1")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("textarea[name=text]")).to_have_value("# A long text\nthat nobody wants to write twice")
+    expect(page.locator(".toast")).to_contain_text("wasn't sent")
+    page.get_by_role("button", name="Save as version").click()
+    expect(page.get_by_text("The guidelines are now version 1.")).to_be_visible()
+    page.goto(f"/queues/{queue.pk}/guidelines/")
+    expect(page.locator(".toast", has_text="wasn't sent")).to_have_count(0)
 
 
 def test_an_invitation_leads_a_new_person_into_the_workspace(open_as, owner):

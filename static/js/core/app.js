@@ -15,6 +15,7 @@ import "./selection.js";
 import "./row_keys.js";
 import "./tabs.js";
 import "./form_draft.js";
+import "./interrupted_form.js";
 import "./form_errors.js";
 import "./live.js";
 import "../charts/chart.js";

@@ -8,7 +8,7 @@ const WAIT_MS = 400;
 const hasOptions = ({ type, multiple }) => ["checkbox", "radio"].includes(type) || (multiple && type !== "file");
 
 /** The form's values by name; [] for boxes of which none is checked, so that unchecking is stored too. */
-function valuesOf(form) {
+export function valuesOf(form) {
   const values = {};
   for (const field of form.elements) if (field.name && hasOptions(field)) values[field.name] = [];
   for (const [name, value] of new FormData(form)) {
@@ -19,7 +19,8 @@ function valuesOf(form) {
   return values;
 }
 
-function fill(form, values) {
+/** Sets the form's fields to `values`; hidden ones, files, and passwords stay. */
+export function fill(form, values) {
   for (const field of form.elements) {
     if (
       !field.name ||
