@@ -165,7 +165,9 @@ def trajectory_of(
     part_of: for a sub-agent's path, the session's task.
     """
     rewards = {
-        event.call_id: event.value for event in events if event.type == SessionEvent.Type.REWARD and event.call_id
+        event.call_id: event.value
+        for event in events
+        if event.type == SessionEvent.Type.REWARD and event.call_id and isinstance(event.value, int | float)
     }
     steps = [_step(call, rewards.get(call.pk)) for call in path]
     outcome = Outcome(termination=ENDED.get(Session.State(session.state), ""))

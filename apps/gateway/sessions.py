@@ -228,7 +228,9 @@ def record_event(
     Raises SessionOver, NoSuchCall, OtherEvent.
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
-    name, value = redacted(session.workspace_id, [name, value])
+    name, shown = redacted(session.workspace_id, [name, value])
+    if type != SessionEvent.Type.REWARD:  # a reward is a number, whose digits may look like those of a payment card
+        value = shown
     values = {"type": type, "name": name, "value": value, "call_id": call_id}
     before = SessionEvent.objects.filter(session=session, key=key).first()
     if before is not None:
@@ -298,5 +300,5 @@ def abandon(session_id: UUID) -> None:
 
 def _noted_reward(session: Session) -> float | None:
     noted = session.events.filter(type=SessionEvent.Type.REWARD, call=None).values_list("value", flat=True)
-    values = [float(value) for value in noted if value is not None]
+    values = [float(value) for value in noted if isinstance(value, int | float)]  # an archive may have any
     return math.fsum(values) if values else None

@@ -164,3 +164,27 @@ def test_a_rule_holds_from_the_next_call_of_an_open_session_on(agent: Agent, res
     before, call = Call.objects.order_by("id")
     assert (before.messages, call.messages) == ([user("Ticket T-17")], [user("Not [redacted: ticket]")])
     assert call.parent_id == before.pk
+
+
+CARD_LIKE = 0.4111111111111111
+"""A number whose digits are those of a payment card."""
+
+
+def test_rewards_and_log_probabilities_are_numbers_whatever_their_digits(
+    agent: Agent, upstream: Upstream, researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_rule(workspace=researcher.workspace, by=researcher.user, detector="card")
+    monkeypatch.setattr("tests.gateway.upstream.LOGPROB", -CARD_LIKE)
+    agent.reply(ASK, logprobs=True)
+    call = Call.objects.get()
+    assert (call.is_redacted, call.untrainable) == (False, "")
+    session = Session.objects.get()
+    sessions.record_event(session=session, key="1", type="reward", name=f"of {MAIL}", value=CARD_LIKE)
+    sessions.record_event(session=session, key="2", type="reward", value=0.5, call_id=call.pk)
+    sessions.record_event(session=session, key="3", type="custom", value=CARD_LIKE)
+    assert list(session.events.values_list("name", "value").order_by("key")) == [
+        (f"of {MARK}", CARD_LIKE),
+        ("", 0.5),
+        ("", "0.[redacted: card]"),
+    ]
+    assert sessions.finish_session(session=session).reward == CARD_LIKE
