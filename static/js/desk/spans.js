@@ -24,9 +24,11 @@ export function selectedSpan(row) {
 /** The first occurrence of this text in `row` as a span; null if there is none. */
 export function typedSpan(row, words) {
   for (const part of partsOf(row)) {
-    const start = part.textContent.toLowerCase().indexOf(words.toLowerCase());
-    if (start >= 0)
-      return { part: nameOf(row, part), start, quote: part.textContent.slice(start, start + words.length), note: "" };
+    const text = part.textContent;
+    const lower = text.toLowerCase();
+    // “İ” is longer in lower case, so places wouldn't fit.
+    const start = lower.length === text.length ? lower.indexOf(words.toLowerCase()) : text.indexOf(words);
+    if (start >= 0) return { part: nameOf(row, part), start, quote: text.slice(start, start + words.length), note: "" };
   }
   return null;
 }

@@ -52,6 +52,7 @@ export function search(replay, { outline, window: view, go, signal }) {
     const walker = document.createTreeWalker(view.list, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node && ranges.length < 500; node = walker.nextNode()) {
       const text = node.data.toLowerCase();
+      if (text.length !== node.length) continue; // “İ” is longer in lower case, so places wouldn't fit
       for (
         let at = text.indexOf(needle);
         at >= 0 && ranges.length < 500;
