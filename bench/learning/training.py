@@ -11,6 +11,8 @@ from contract.trajectory import Trajectory
 
 Row = dict[str, Any]
 OWN_ROLLOUTS: dict[str, Any] = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed": 3}
+SFT_STEPS = {"office": recipe.SFT["max_steps"], "search": 2400}
+"""By world. The names that a search copies from its context have more tokens than the office's ids, which takes longer to discover."""
 ROLLOUTS_A_TASK = 6
 PAIRS_A_TASK = 3
 
@@ -41,7 +43,7 @@ def sft_config(bench: Bench, rows: str) -> dict[str, Any]:
         "kind": "sft",
         "model": {"scratch": SIZES[bench.size]},
         "data": {"train": rows},
-        "optimizer": recipe.SFT,
+        "optimizer": {**recipe.SFT, "max_steps": SFT_STEPS[bench.world]},
         "checkpoints": {"every": 1000},
         "log_every": 10,
         "seed": bench.seed,

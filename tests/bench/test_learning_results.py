@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from apps.demo import recipe
 from bench.learning import __main__ as command
 from bench.learning.harness import SIZES, WORLDS, Bench, Outcome
 from bench.learning.pictures import FOLDER, PICTURES, curves, gains
@@ -45,6 +46,13 @@ def test_another_world_or_size_has_runs_and_results_of_its_own(tmp_path: Path, m
     ]
     for stage in ("grpo", "grpo-large", "grpo-search-large"):
         assert [result["stage"] for result in read(tmp_path, stage)] == [stage]
+
+
+def test_a_first_model_trains_as_long_as_its_world_requires(tmp_path: Path) -> None:
+    steps = {
+        world: sft_config(Bench(tmp_path, 0, world=world), "rows.jsonl")["optimizer"]["max_steps"] for world in WORLDS
+    }
+    assert steps["search"] > steps["office"] == recipe.SFT["max_steps"]
 
 
 def test_runs_take_the_tasks_of_their_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
