@@ -11,7 +11,9 @@ episode's trajectory; of the others, only the tokens matter.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -134,9 +136,7 @@ class EpisodeFolder:
         for request in self.path.glob("*.json"):
             request.unlink(missing_ok=True)
         for answers in self.path.glob("*/"):
-            for file in answers.iterdir():
-                file.unlink(missing_ok=True)
-            answers.rmdir()
+            shutil.rmtree(answers, ignore_errors=True)  # the worker may be writing an answer
 
     def batch(self) -> Batch | None:
         """The batch that the trainer is requesting now."""
@@ -154,12 +154,13 @@ class EpisodeFolder:
         folder = self.path / batch.id
         if not (self.path / f"{batch.id}.json").exists():
             return
-        folder.mkdir(exist_ok=True)
         payload: dict[str, Any] = {"trajectory": None}
         if played is not None:
             others = [[call.to_json() for call in chat] for chat in played.others]
             payload = {"trajectory": played.rollout.to_json(), "others": others}
-        write_atomically(folder / f"{episode_id}.json", jsontext.dumps(payload))
+        with suppress(FileNotFoundError):  # the trainer is withdrawing the request
+            folder.mkdir(exist_ok=True)
+            write_atomically(folder / f"{episode_id}.json", jsontext.dumps(payload))
 
     def answered(self, batch: Batch) -> set[str]:
         """The ids of the answered episodes."""

@@ -80,11 +80,15 @@ class CachedSession:
         if rule_version != self.rule_version:
             rules = await in_database(rules_of, session.workspace_id, rule_version) if rule_version else ()
             self.rules, self.rule_version = rules, rule_version
-        of_session = (session.workspace_id, session.policy_id, session.endpoint_id)
-        terms = cached_terms(*of_session)
-        self.terms = await in_database(terms_of, *of_session) if terms is None else terms
+        await self.read_terms()
         self.graph.add(Node.of_columns(*row[4:]) for row in rows if row[4] is not None)
         return True
+
+    async def read_terms(self) -> None:
+        """Read the prices and limits for its current policy."""
+        of_session = (self.session.workspace_id, self.session.policy_id, self.session.endpoint_id)
+        terms = cached_terms(*of_session)
+        self.terms = await in_database(terms_of, *of_session) if terms is None else terms
 
 
 async def session_to_cache(digest: str, database: LoopDatabase) -> CachedSession | None:

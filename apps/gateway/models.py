@@ -23,6 +23,8 @@ from contract.values import mapping
 __all__ = ["Price", "UsageLimits"]  # Django finds them here
 
 
+UNNAMED = "policy"
+"""Shown to agents in place of the name of a policy that they aren't told."""
 IDLE_STEPS = 10
 """A session's expiry moves in this many steps per idle time: a new value costs an entry in each of the table's indexes."""
 
@@ -218,8 +220,10 @@ class Session(WorkspaceModel):
 
     @property
     def public_name(self) -> str:
-        """The name shown to its agent: for a split, only the split's."""
-        return self.policy_name if self.split is None else self.split.name
+        """The name shown to its agent: for a split, only the split's, and for an experiment's rollouts, none."""
+        if self.split is not None:
+            return self.split.name
+        return UNNAMED if self.rollout_batch_id else self.policy_name
 
     @property
     def cost(self) -> Cost:

@@ -90,15 +90,18 @@ class Recorder:
 
     async def admit_call(self, cached: CachedSession) -> None:
         """Check a new call against the limits of its workspace and its session. Raises RateLimited, LimitReached, PriceUnknown, RecorderAway."""
+        self.refuse_unpriced(cached)
+        if cached.terms.limits is not None:
+            await self._counters.admit(cached.terms.limits, cached.session.pk)
+
+    def refuse_unpriced(self, cached: CachedSession) -> None:
+        """Refuse a call whose cost would be unknown while money is limited. Raises PriceUnknown."""
         limits, session = cached.terms.limits, cached.session
-        if limits is None:
-            return
-        if limits.has_money and cached.terms.rates is None and session.endpoint_id is not None:
+        if limits and limits.has_money and cached.terms.rates is None and session.endpoint_id is not None:
             raise PriceUnknown(
                 f"This workspace limits its daily spending, but {session.public_name} has no price. "
                 "An owner can set one under Settings, Usage."
             )
-        await self._counters.admit(limits, session.pk)
 
     async def begin(self, cached: CachedSession) -> None:
         """Count a call before it costs anything: of many concurrent ones, those beyond the budget are refused. Raises BudgetSpent."""
@@ -137,17 +140,21 @@ class Recorder:
         return await self._session_with(digest)
 
     async def fail_over(self, cached: CachedSession, why: str) -> bool:
-        """Move a session whose arm can't be reached to the champion; returns whether there is one. False while the database is down."""
+        """Move a session whose arm can't be reached to the champion, with the champion's prices; returns whether there is one. False while the
+        database is down. Raises PriceUnknown.
+        """
         try:
             moved = await in_turn(cached.session, fail_over, cached.session.pk, why)
+            if moved is None:
+                return False
+            moved.tokens_used = max(moved.tokens_used, cached.session.tokens_used)
+            cached.session = moved
+            await cached.read_terms()
         except Exception as error:
             if outage_of(error) is None:
                 raise
             return False
-        if moved is None:
-            return False
-        moved.tokens_used = max(moved.tokens_used, cached.session.tokens_used)
-        cached.session = moved
+        self.refuse_unpriced(cached)
         return True
 
     async def _session_with(self, digest: str) -> CachedSession:

@@ -7,6 +7,7 @@ renewals keep the lease, and a session that goes silent or is abandoned returns 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from apps.gateway.sessions import (
 )
 from apps.gateway.splits.routing import sampling_of
 from apps.jobs import lifecycle
-from apps.jobs.models import Failure, Phase
+from apps.jobs.models import Failure, Phase, Superseded
 from apps.training.models import Episode, EpisodeBatch, Run
 from apps.trajectories.models import RolloutBatch
 from contract.episodes import Batch, PlayedEpisode
@@ -52,7 +53,8 @@ class Lease(NamedTuple):
 
 @transaction.atomic
 def open_batch(run: Run, batch: Batch) -> None:
-    """Open a batch of episodes for the trainer and close all others of this run. Idempotent."""
+    """Open a batch of episodes for the trainer and close all others of this run. Idempotent. Raises Superseded."""
+    lifecycle.hold(run)
     if EpisodeBatch.objects.filter(pk=batch.id, closed_at=None).exists():
         return
     close_batches(run)
@@ -78,7 +80,11 @@ def open_batch(run: Run, batch: Batch) -> None:
 
 @transaction.atomic
 def close_batches(run: Run) -> None:
-    """Close the run's batches: open sessions are abandoned, and all but the latest batches are deleted."""
+    """Close the run's batches: open sessions are abandoned, and all but the latest batches are deleted. Raises Superseded.
+
+    A worker that was suspended for longer than its lease must not close the batches of the one that continues.
+    """
+    lifecycle.hold(run)
     batches = EpisodeBatch.objects.filter(run=run)
     batches.filter(closed_at=None).update(closed_at=now())
     _abandon_all(Session.objects.open().filter(episode__batch__run=run), "The step continued without it.")
@@ -219,7 +225,8 @@ def _leased(episode: Episode, *, member: Membership, runner: str, token: ApiToke
         try:
             opened = open_session(policy=rollouts.policy, sampling=sampling, rollout_batch=rollouts, **columns)
         except NotServed as refusal:
-            lifecycle.fail(rollouts, Failure("config", str(refusal), "Then resume these rollouts."))
+            with suppress(Superseded):  # it was cancelled meanwhile
+                lifecycle.fail(rollouts, Failure("config", str(refusal), "Then resume these rollouts."))
             return None
     episode.session = opened.session
     episode.save(update_fields=LEASED)

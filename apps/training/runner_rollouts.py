@@ -209,11 +209,11 @@ def _open(batch_id: UUID) -> bool:
     lifecycle.write(job, leased_until=None, worker="")
     batch = EpisodeBatch.objects.select_for_update().get(rollouts=job)
     EpisodeBatch.objects.filter(pk=batch.pk).update(closed_at=None, began_at=None)
-    # Episodes that were given up, or finished without a chat, before the resume get another try.
+    # Episodes that were given up, finished without a chat, or interrupted before the resume begin anew.
     is_played = Q(session__state=Session.State.FINISHED, session__paths__isnull=False)
     unplayed = Episode.objects.filter(batch=batch).exclude(is_played).values("pk")
-    is_silent = Episode.objects.filter(pk__in=unplayed, session__state=Session.State.FINISHED).values("pk")
-    Episode.objects.filter(pk__in=list(is_silent.values_list("pk", flat=True))).update(session=None)
+    over = Episode.objects.filter(pk__in=unplayed, session__isnull=False).exclude(session__state=Session.State.OPEN)
+    Episode.objects.filter(pk__in=list(over.values_list("pk", flat=True))).update(session=None)
     Episode.objects.filter(pk__in=unplayed).update(answered_at=None, losses=0)
     return True
 

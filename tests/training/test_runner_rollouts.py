@@ -108,7 +108,9 @@ def test_nobody_leases_after_it_was_stopped_and_before_it_was_resumed(researcher
     runner_rollouts.open_to_runners(batch.pk)
     runner_rollouts.open_to_runners(batch.pk)
     for _ in TASKS:
-        play(leased(researcher))
+        again = leased(researcher)
+        assert again.episode.losses == 0
+        play(again)
     assert counted(batch).state == JobState.DONE
 
 
@@ -284,8 +286,11 @@ def test_over_rest_and_on_the_page(researcher: Membership, policy: Policy, clien
     runner_rollouts.open_to_runners(batch.pk)
     body = {"runner": "r1", "rollouts": str(batch.pk)}
     lease = client.post("/api/v1/episodes/lease", body, content_type="application/json").json()
-    assert (lease["run"], lease["rollouts"], lease["run_name"]) == (None, str(batch.pk), "clerk in talk")
+    assert (lease["run"], lease["rollouts"], lease["run_name"]) == (None, str(batch.pk), "Rollouts in talk")
     assert (lease["max_calls"], lease["lease_seconds"], lease["moment"]) == (3, 15, "")
+    renewed = client.post(reverse("v1:session_renew", args=[lease["session"]])).json()
+    assert (renewed["policy"], renewed["policy_name"]) == (None, "policy")
+    assert "clerk" not in f"{lease}{renewed}{Session.objects.get().public_name}"  # an experiment's runners aren't told
     page = client.get(reverse("training:rollouts", args=[batch.pk])).content.decode()
     assert "r1:" in page
     assert "The exact command" not in page

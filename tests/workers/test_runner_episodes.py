@@ -7,8 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+import contract.episodes
 from apps.accounts.models import Membership, Role
 from apps.gateway import sessions
+from apps.jobs.models import Superseded
 from apps.training import episodes
 from apps.training.models import EpisodeBatch, Run
 from contract.configs import GrpoConfig, ModelConfig
@@ -71,6 +73,42 @@ def test_a_next_attempt_begins_with_nothing_of_the_one_before(researcher: Member
     assert files.batch() is None
     assert episodes.lease(member=researcher, runner="r") is None
     after.serve_requests()
+
+
+def test_a_worker_that_wakes_after_its_lease_leaves_its_successors_episodes_alone(
+    researcher: Membership, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    suspended = RunnerEpisodes(run, tmp_path / "one")
+    EpisodeFolder(tmp_path / "one").open(wanted())
+    suspended.serve_requests()
+    Run.objects.filter(pk=run.pk).update(attempt=run.attempt + 1)
+    successor = RunnerEpisodes(Run.objects.get(pk=run.pk), tmp_path / "two")
+    successor.begin()
+    EpisodeFolder(tmp_path / "two").open(wanted())
+    successor.serve_requests()
+    with pytest.raises(Superseded):
+        suspended.close()
+    EpisodeFolder(tmp_path / "one").open(wanted())
+    with pytest.raises(Superseded):
+        suspended.serve_requests()
+    assert episodes.lease(member=researcher, runner="r") is not None
+
+
+def test_an_answer_to_a_request_that_is_just_being_withdrawn_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, write = EpisodeFolder(tmp_path), contract.episodes.write_atomically
+    files.open(batch := wanted())
+
+    def withdrawn(path: Path, text: bytes) -> None:
+        files.close()
+        write(path, text)
+
+    monkeypatch.setattr(contract.episodes, "write_atomically", withdrawn)
+    files.answer(batch, batch.episodes[0].id, None)
+    assert files.answered(batch) == set()
 
 
 def test_tasks_of_a_workspace_go_into_files(researcher: Membership, tmp_path: Path) -> None:

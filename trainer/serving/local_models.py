@@ -20,7 +20,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -117,10 +117,10 @@ class ModelSlot:
     workspace: str
     """The model's workspace, according to the gateway."""
     users: int = 0
-    """Running and waiting chats: it isn't evicted while there are any."""
+    """Running and waiting chats, and loading: it isn't evicted while there are any."""
     chats: Chats | None = None
-    loading: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Per-model lock, so that loading one model doesn't block others."""
+    loading: asyncio.Task[Chats] | None = None
+    """Goes on if the clients that wait for it disconnect: they come back, and must not find it begun anew."""
 
 
 class LocalModels:
@@ -192,9 +192,14 @@ class LocalModels:
         if slot.users >= MAX_PER_MODEL:
             raise Refused(503, BUSY, "server_busy")
         self._slots.move_to_end(model)
+        with self._used(slot, model):
+            yield slot
+
+    @contextmanager
+    def _used(self, slot: ModelSlot, model: str) -> Iterator[None]:
         slot.users += 1
         try:
-            yield slot
+            yield
         finally:
             slot.users -= 1
             if not slot.users and slot.chats is None:  # it couldn't be loaded
@@ -224,13 +229,22 @@ class LocalModels:
 
     async def _chats(self, slot: ModelSlot, model: str) -> Chats:
         """The model's engine, loaded if necessary. Raises Refused."""
-        async with slot.loading:
-            if slot.chats is None:
-                try:
-                    slot.chats = await asyncio.to_thread(load, self._folder(model), model, self.stop)
-                except Exception as problem:  # the files of an imported model may hold anything
-                    message = f"The model can't be loaded: {problem}"[:MAX_MESSAGE_LENGTH]
-                    raise Refused(400, message, "model_not_loadable") from None
+        if slot.chats is not None:
+            return slot.chats
+        if slot.loading is None:
+            slot.loading = asyncio.create_task(self._load(slot, model))
+        try:
+            return await asyncio.shield(slot.loading)
+        except Exception as problem:  # the files of an imported model may hold anything
+            message = f"The model can't be loaded: {problem}"[:MAX_MESSAGE_LENGTH]
+            raise Refused(400, message, "model_not_loadable") from None
+
+    async def _load(self, slot: ModelSlot, model: str) -> Chats:
+        with self._used(slot, model):
+            try:
+                slot.chats = await asyncio.to_thread(load, self._folder(model), model, self.stop)
+            finally:
+                slot.loading = None
             return slot.chats
 
     def _folder(self, model: str) -> Path:

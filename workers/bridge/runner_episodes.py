@@ -35,7 +35,7 @@ class RunnerEpisodes:
         episodes.close_batches(self._run)
 
     def serve_requests(self) -> None:
-        """Open requested episodes, close withdrawn ones, and report ended ones to the trainer. Raises OSError."""
+        """Open requested episodes, close withdrawn ones, and report ended ones to the trainer. Raises OSError, Superseded."""
         if time.monotonic() < self._next_poll:
             return
         self._next_poll = time.monotonic() + POLL_SECONDS
@@ -55,7 +55,7 @@ class RunnerEpisodes:
             episodes.mark_answered(episode)
 
     def close(self) -> None:
-        """Stop leasing episodes."""
+        """Stop leasing episodes. Raises Superseded."""
         if self._batch is not None:
             episodes.close_batches(self._run)
             self._batch = None

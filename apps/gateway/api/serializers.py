@@ -11,7 +11,7 @@ from rest_framework.reverse import reverse
 from apps.common.api import RequestSerializer
 from apps.gateway import sessions
 from apps.gateway.addresses import base_url_of
-from apps.gateway.models import Session, SessionEvent
+from apps.gateway.models import UNNAMED, Session, SessionEvent
 from apps.gateway.session_trajectories import key_of
 from apps.policies.models import Policy
 
@@ -197,10 +197,14 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
         read_only_fields = fields
 
     def to_representation(self, instance: Session) -> Any:
-        """A split's drawn arm is hidden from whoever runs its session: while it's open, and in responses to their requests."""
+        """Whoever runs a session isn't told a split's drawn arm, while it's open and in responses to their requests, nor in those the policy of
+        rollouts, which an experiment may compare.
+        """
         answer = super().to_representation(instance)
         if instance.split is not None and (instance.is_open or self.context.get("is_blind")):
             answer |= {"policy": None, "policy_name": instance.split.name, "drawn": None, "failover": ""}
+        elif instance.rollout_batch_id is not None and self.context.get("is_blind"):
+            answer |= {"policy": None, "policy_name": UNNAMED}
         return answer
 
     def get_cost(self, session: Session) -> dict[str, Any] | None:

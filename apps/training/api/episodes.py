@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
@@ -15,8 +15,6 @@ from apps.common.api import MemberView, RequestSerializer
 from apps.gateway.addresses import base_url_of
 from apps.training import episodes
 from apps.training.episodes import Lease
-from apps.trajectories.models import RolloutBatch
-from apps.trajectories.rollouts.rollout_batches import ROLLOUTS
 
 
 class LeaseRequestSerializer(RequestSerializer):
@@ -76,9 +74,9 @@ class EpisodeSerializer(serializers.Serializer[Lease]):
     max_calls = serializers.IntegerField(source="episode.batch.most_calls")
 
     def get_run_name(self, lease: Lease) -> str:
-        """The training run's name, or a name for the rollouts."""
-        batch = lease.episode.batch
-        return batch.run.name if batch.run else ROLLOUTS.title(cast("RolloutBatch", batch.rollouts))
+        """The training run's name, or a name for the rollouts without their policy's, which an experiment's runners aren't told."""
+        episode = lease.episode
+        return episode.batch.run.name if episode.batch.run else f"Rollouts in {episode.environment}"
 
     def get_base_url(self, lease: Lease) -> str:
         """The base URL for the agent's client library."""

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from apps.accounts.models import Membership
 from apps.gateway import asgi, upstream
 from apps.gateway.models import Call, Session
 from apps.gateway.sessions import finish_session
+from apps.gateway.spending import terms
 from apps.gateway.splits.blind_replies import REFUSED, TOO_LONG
 from apps.gateway.splits.changes import ArmPlan, change_split, switch
 from apps.gateway.splits.models import TrafficSplit
@@ -271,6 +273,27 @@ def test_where_an_arm_cant_be_reached_the_champion_answers_and_the_session_says_
     assert Call.objects.get(session=session).status == "ok"
     assert arms.servers[0].requests[0]["model"] == "old-model"
     assert agent.ask(opened, messages=[ASK, ASK]).status_code == 200  # and it stays there
+
+
+def test_a_call_that_the_champion_answers_instead_has_the_champions_price(
+    agent: Agent, arms: Arms, split_of: SplitOf, researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terms, "CACHE_SECONDS", 0.0)
+    by = {"workspace": researcher.workspace, "by": researcher.user}
+    terms.set_price(**by, policy=arms.challenger, input=Decimal(1000), output=Decimal(0))
+    split_of(0, 1)
+    go_away(arms.servers[1])
+    assert agent.ask(agent.open()).status_code == 200
+    assert Call.objects.get().cost is None  # it has none yet
+    terms.set_limits(**by, limits={"dollars_a_day": Decimal(5)})
+    refused = agent.ask(agent.open())
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "price_unknown")
+    assert len(arms.servers[0].requests) == 1
+    terms.set_price(**by, policy=arms.champion, input=Decimal(2), output=Decimal(0))
+    opened = agent.open()
+    assert agent.ask(opened).status_code == 200
+    call = Call.objects.get(session=opened["id"])
+    assert call.cost == call.prompt_tokens * Decimal("0.000002")  # type: ignore[operator]  # the server counts them
 
 
 def test_once_an_arm_has_answered_nobody_else_goes_on_with_its_session(

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -153,6 +154,34 @@ def test_models_that_answer_somebody_are_not_joined_by_more_than_fit(runs: Path,
     assert sorted(talk(models, at_once)) == [200, 200, 503, 503, 503]
     assert len(loaded) == 2
     assert ask(models, chat(trained(runs))).is_success  # those are idle by now
+
+
+def test_a_model_goes_on_loading_for_clients_that_lose_patience_and_come_back(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run, loaded = trained(runs), []
+    began, may_end = threading.Event(), threading.Event()
+
+    def slow(folder: Path, name: str, stop: Any) -> Any:
+        loaded.append(name)
+        began.set()
+        may_end.wait(60)
+        return load(folder, name, stop)
+
+    monkeypatch.setattr(local_models, "load", slow)
+
+    async def twice(client: httpx.AsyncClient) -> httpx.Response:
+        impatient = asyncio.create_task(client.post("chat/completions", json=chat(run)))
+        await asyncio.to_thread(began.wait, 60)
+        impatient.cancel()
+        await asyncio.gather(impatient, return_exceptions=True)
+        back = asyncio.create_task(client.post("chat/completions", json=chat(run)))
+        await asyncio.sleep(0.1)
+        may_end.set()
+        return await back
+
+    assert talk(LocalModels(runs, key=KEY), twice).is_success
+    assert loaded == [run]
 
 
 def test_weights_of_all_models_have_a_limit_together(runs: Path, monkeypatch: pytest.MonkeyPatch):
