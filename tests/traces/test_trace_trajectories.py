@@ -152,6 +152,16 @@ def test_a_trace_that_rests_becomes_a_trajectory_without_its_root(http: httpx.Cl
     assert Trace.objects.due_at(now()).count() == 0
 
 
+def test_a_chat_whose_last_call_failed_says_what_ended_it(http: httpx.Client) -> None:
+    """The call has no answer, and so no turn that could show its error."""
+    failed = chat_span(3, *TURNS[:6], status={"code": 2, "message": "Overloaded."})
+    failed["attributes"] = [attribute for attribute in failed["attributes"] if "output" not in attribute["key"]]
+    assert send(http, *CALLS[:2], failed, ROOT).json() == {}
+    settle()
+    [trajectory] = Trajectory.objects.all()
+    assert (texts_of(trajectory), trajectory.termination) == (["On the shelf.", "Yes."], "Overloaded.")
+
+
 def test_spans_in_a_circle_are_refused_with_the_reason(http: httpx.Client) -> None:
     send(http, {**CALLS[0], "parentSpanId": f"{2:016x}"}, {**CALLS[1], "parentSpanId": f"{1:016x}"})
     settle()

@@ -151,6 +151,8 @@ def trajectories_of(
             id=trace if len(threads) == 1 else f"{trace}/{index + 1}",
             info=details,
         )
+        if thread.last >= len(conversation.steps):  # no turn shows it
+            record.outcome.termination = thread.calls[thread.last].error or ""
         record.whole = None if caller is None else wholes[caller]
         if index in called:
             wholes[index] = record
