@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Min, Q, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import ApiToken, Membership
 from apps.common.compiled_queries import CompiledQuery
+from apps.common.ids import first_id_at
 from apps.gateway.models import Session
 from apps.gateway.queries import episode_of
 from apps.gateway.sessions import (
@@ -40,6 +41,8 @@ MAX_LOSSES = 3
 """Times an episode may be lost before it's no longer leased: whatever crashes its runners isn't the policy's fault."""
 LEASED = ("session", "losses")
 """Columns that a lease changes."""
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""How much the clocks of workers and web servers may differ."""
 KEPT_BATCHES = 2
 """Batches kept per run, with their sessions: the open one and the previous one, so that late runners are still told it's over."""
 
@@ -89,8 +92,18 @@ def close_batches(run: Run) -> None:
     batches.filter(closed_at=None).update(closed_at=now())
     _abandon_all(Session.objects.open().filter(episode__batch__run=run), "The step continued without it.")
     kept_ids = list(batches.order_by("-opened_at").values_list("pk", flat=True)[: KEPT_BATCHES - 1])
-    Session.objects.filter(episode__batch__run=run).exclude(episode__batch__in=kept_ids).delete()
-    batches.exclude(pk__in=kept_ids).delete()
+    old_ones = batches.exclude(pk__in=kept_ids)
+    Session.objects.filter(episode__batch__in=old_ones).delete()
+    _delete_lost(run, old_ones)
+    old_ones.delete()
+
+
+def _delete_lost(run: Run, batches: QuerySet[EpisodeBatch]) -> None:
+    """Delete the sessions of lost leases, which no episode names any more: they're recognized by their batch's address, which is its own."""
+    if oldest := batches.aggregate(oldest=Min("opened_at"))["oldest"]:
+        since = first_id_at(oldest - CLOCKS_DIFFER)  # so that few of the workspace's sessions are looked at
+        lost = Session.objects.filter(workspace=run.workspace_id, pk__gte=since, episode=None)
+        lost.filter(training_address__in=batches.values("address")).delete()
 
 
 def ended_episodes(batch_id: UUID) -> Iterator[tuple[Episode, PlayedEpisode | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -136,6 +137,15 @@ def test_a_next_batch_ends_the_one_before_and_forgets_older_ones(researcher: Mem
     episodes.close_batches(run)
     assert EpisodeBatch.objects.filter(closed_at=None).count() == 0
     assert Session.objects.open().count() == 0
+
+
+def test_sessions_of_lost_leases_are_forgotten_with_their_batch(researcher: Membership, run: Run) -> None:
+    for number in range(3):
+        episodes.open_batch(run, replace(batch_of(1), address=f"{ADDRESS}/{number}"))
+        sessions.abandon_session(session=leased(researcher).opened.session)
+        leased(researcher)
+    addresses = Session.objects.order_by("pk").values_list("training_address", flat=True)
+    assert list(addresses) == [f"{ADDRESS}/1"] * 2 + [f"{ADDRESS}/2"] * 2
 
 
 def test_the_page_says_who_plays(researcher: Membership, run: Run) -> None:
