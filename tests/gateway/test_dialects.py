@@ -202,6 +202,13 @@ def test_of_a_split_the_parts_of_a_response_look_alike_whatever_a_server_leaves_
     )
 
 
+def test_of_a_split_pings_dont_tell_who_answers() -> None:
+    ping = {"type": "ping"}
+    for is_blind, shown in ((True, b""), (False, named_event(ping))):
+        dialect = AnthropicMessages({"messages": []}, ReplyContext(Call().pk, "mine", 1, is_blind=is_blind))
+        assert dialect.process_chunk(dict(ping)) == shown
+
+
 def test_what_rules_find_is_stored_in_no_protocol_and_images_stay(
     agent: Agent, upstream: Upstream, researcher: Membership
 ) -> None:

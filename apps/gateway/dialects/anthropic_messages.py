@@ -110,6 +110,8 @@ class AnthropicMessages(Dialect):
             self._show(piece["message"])
         self._count(piece)
         if self.context.is_blind:
+            if piece["type"] == "ping":
+                return b""  # not all servers send them
             _hide_in_event(piece)
         self._assembly.add(piece)
         return named_event(piece)
