@@ -17,7 +17,15 @@ from starlette.routing import Route
 
 from contract.outgoing.networks import host_in_url
 from trainer.failures import ConfigFailure
-from trainer.rollouts.chat_replies import SESSION, error_response, reply_response, unreadable
+from trainer.rollouts.chat_replies import (
+    SESSION,
+    Gone,
+    cancel_on_disconnect,
+    error_response,
+    gone_response,
+    reply_response,
+    unreadable,
+)
 from trainer.rollouts.chats import Chats
 from trainer.rollouts.local import LocalEngine
 from trainer.rollouts.policy import PolicyError
@@ -63,7 +71,9 @@ class ChatServer:
         self.asked_at = self.asked_at or time.monotonic()
         try:
             body = await request.json()
-            reply = await self._chats.complete(request.headers.get(SESSION, ""), body)
+            reply = await cancel_on_disconnect(self._chats.complete(request.headers.get(SESSION, ""), body), request)
+        except Gone:
+            return gone_response()
         except PolicyError as problem:
             return error_response(400, str(problem), "refused_by_policy")
         except asyncio.CancelledError:

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,10 @@ from trainer.rollouts.chat_replies import (
     MAX_MESSAGE_LENGTH,
     SESSION,
     WORKSPACE,
+    Gone,
+    cancel_on_disconnect,
     error_response,
+    gone_response,
     reply_response,
     unreadable,
 )
@@ -155,11 +158,13 @@ class LocalModels:
             body = await _body(request)
             chat = parse_request(body)
             with self._slot(chat.model, request.headers.get(WORKSPACE, "")) as slot:
-                reply = await _cancel_on_disconnect(
+                reply = await cancel_on_disconnect(
                     self._reply(slot, request.headers.get(SESSION, ""), body, chat), request
                 )
         except Refused as refused:
             return _refusal(refused)
+        except Gone:
+            return gone_response()
         return reply_response(reply, is_streamed=chat.is_streamed)
 
     async def _reply(self, slot: ModelSlot, session: str, body: dict[str, Any], chat: ChatRequest) -> dict[str, Any]:
@@ -298,25 +303,6 @@ def bytes_a_token(config: Any, width: int) -> int:
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return max(1, 2 * int(config.num_hidden_layers) * int(heads) * int(size) * width)
-
-
-async def _cancel_on_disconnect(reply: Coroutine[Any, Any, dict[str, Any]], request: Request) -> dict[str, Any]:
-    """The reply, unless the client disconnects first, which cancels the computation. Raises Refused."""
-    answering, disconnected = asyncio.create_task(reply), asyncio.create_task(_disconnected(request))
-    try:
-        await asyncio.wait([answering, disconnected], return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
-            raise Refused(499, "The client disconnected.", "gone")
-        return answering.result()
-    finally:
-        disconnected.cancel()
-        answering.cancel()
-        await asyncio.gather(answering, disconnected, return_exceptions=True)
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def parse_request(body: dict[str, Any]) -> ChatRequest:
