@@ -14,6 +14,10 @@ RESERVED, SMALL = 4, 1 / 16
 """How much more is there for workspaces that hold little, and what is little: so that a few people with many calls don't leave nothing for others."""
 
 
+PIECES = 8192
+"""At least this part of a largest request is counted at a time: a stream has very many smaller pieces, and counting each takes longer than parsing it."""
+
+
 class MemoryUse:
     """The bytes that calls in progress hold, by workspace and by person."""
 
@@ -28,11 +32,22 @@ class CallMemory:
     def __init__(self, use: MemoryUse) -> None:
         self._use = use
         self._bytes = 0
+        self._spare = 0
+        """What is counted, but not held yet."""
         self.holders: tuple[Hashable, ...] = ()
         """The call's workspace, and the person with whose token or session it's made."""
 
     def take(self, size: int) -> bool:
         """Whether this many more bytes are within the limits; if so, they're counted."""
+        if size > self._spare:
+            counted = max(size, settings.GATEWAY_MAX_BYTES // PIECES)
+            if not self._count(counted):
+                return False
+            self._spare += counted
+        self._spare -= size
+        return True
+
+    def _count(self, size: int) -> bool:
         use, largest = self._use, settings.GATEWAY_MAX_BYTES
         most = max((use.held[holder] + size for holder in self.holders), default=size)
         if most > MAX_OF_ONE * largest:
@@ -52,4 +67,4 @@ class CallMemory:
             use.held[holder] -= self._bytes
             if use.held[holder] <= 0:
                 del use.held[holder]
-        self._bytes = 0
+        self._bytes = self._spare = 0

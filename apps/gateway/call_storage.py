@@ -29,6 +29,8 @@ COUNT = (
     "UPDATE gateway_session SET calls_begun = calls_begun + 1 WHERE id = %s AND calls_begun < max_calls RETURNING id"
 )
 COLUMNS = Call._meta.concrete_fields
+ATTRIBUTES = [(field.attname, field if isinstance(field, JSONField) else None) for field in COLUMNS]
+"""Names, and the fields of JSON: psycopg converts everything else by itself."""
 STORE = f"""
     WITH new AS (
         SELECT 1 WHERE NOT EXISTS (SELECT FROM gateway_call WHERE id = %s)
@@ -79,10 +81,9 @@ async def store_in_open_session(database: LoopDatabase, call: Call, tokens: int,
 
     It waits for whoever is finishing the session. is_free: doesn't count against the session's calls.
     """
-    values = ((field, getattr(call, field.attname)) for field in COLUMNS)
-    # psycopg converts everything but JSON by itself.
     columns = [
-        field.get_db_prep_save(value, connection) if isinstance(field, JSONField) else value for field, value in values
+        getattr(call, name) if json is None else json.get_db_prep_save(getattr(call, name), connection)
+        for name, json in ATTRIBUTES
     ]
     session = call.session
     params = [call.pk, expiry_after(session.idle_seconds), tokens, int(is_free), session.pk, *columns]

@@ -225,7 +225,7 @@ class Exchange:
     async def _read(self, upstream: httpx.Response) -> dict[str, Any]:
         """The whole of a reply. Raises UpstreamAway."""
         try:
-            return piece_from(await upstream.aread())
+            return piece_from(b"".join([piece async for piece in upstream.aiter_raw()]))  # never compressed
         except httpx.TimeoutException:
             raise slow() from None
         except httpx.HTTPError as error:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db import connection as django_connection
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.types.numeric import Int8Dumper
@@ -28,6 +29,8 @@ class LoopDatabase:
     def __init__(self) -> None:
         self._idle: list[AsyncConnection[Any]] = []
         self._turns = asyncio.Semaphore(CONNECTIONS)
+        # Of one connection of Django's, which is never opened: `django.db.connection` would make another for each task.
+        self._djangos_errors = connections.create_connection(DEFAULT_DB_ALIAS).wrap_database_errors
 
     async def rows(self, statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The rows that a statement returns. Raises Django's database errors."""
@@ -37,7 +40,7 @@ class LoopDatabase:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        with django_connection.wrap_database_errors:
+        with self._djangos_errors:
             connection = self._intact() or await _connect()
             try:
                 yield connection

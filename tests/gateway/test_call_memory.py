@@ -10,7 +10,7 @@ import pytest
 
 from apps.accounts.models import Membership, Role
 from apps.gateway import asgi, sessions
-from apps.gateway.call_memory import MAX_OF_ALL, MAX_OF_ONE, RESERVED, SMALL, CallMemory, MemoryUse
+from apps.gateway.call_memory import MAX_OF_ALL, MAX_OF_ONE, PIECES, RESERVED, SMALL, CallMemory, MemoryUse
 from apps.gateway.models import Call
 from apps.policies import registration
 from tests import factories
@@ -96,6 +96,20 @@ def test_all_together_have_a_limit(settings: Any):
     assert not late.take(LARGEST)
     calls[0].release()
     assert late.take(LARGEST)
+
+
+def test_small_pieces_are_counted_together(settings: Any):
+    settings.GATEWAY_MAX_BYTES = 100 * PIECES
+    use = MemoryUse()
+    call = CallMemory(use)
+    call.holders = ("workspace",)
+    totals = []
+    for size in (30, 30, 30, 30, 250, 1):
+        assert call.take(size)
+        totals.append(use.total)
+    assert totals == [100, 100, 100, 200, 450, 450]  # never less than is held
+    call.release()
+    assert (use.held, use.total) == ({}, 0)
 
 
 def test_what_a_few_hold_leaves_something_for_small_calls_of_others(settings: Any):
