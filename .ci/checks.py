@@ -21,6 +21,8 @@ TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").
 ALONE = "browser or stack or gpu"
 # Some tests wait for what they started; another worker uses the cores meanwhile.
 WORKERS = ("-n", "3")
+# Neighbors go to the same worker, which sets up a module's fixtures, models, and servers once; whoever has finished takes over half of another's rest.
+NEIGHBORS = ("--dist", "worksteal")
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 
 
@@ -57,7 +59,7 @@ CHECKS = [
     Check("lint", "import rules", [str(BIN / "lint-imports"), "--no-logo"]),
     Check("lint", "dead code", [sys.executable, ".ci/dead_code.py"]),
     Check("lint", "types", [sys.executable, ".ci/type_check.py"]),
-    Check("tests", "tests", pytest("tests", *WORKERS, "-m", f"not ({ALONE} or vllm or long)")),
+    Check("tests", "tests", pytest("tests", *WORKERS, *NEIGHBORS, "-m", f"not ({ALONE} or vllm or long)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),
     Check(
         "browser", "browser tests", pytest("browser", "--alone", *WORKERS, *BY_FILE, "-m", f"({ALONE}) and not long")
