@@ -25,7 +25,7 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PACE = re.compile(r'[\d.,]+(?= m?s\b)|[\d.,]+(?=</span><span class="name">judged per hour)')
 """Elapsed time differs between runs."""
 OF_THIS_WORLD = re.compile(
-    r'(queue|workspace|person|task|policy|Person|Workspace)[- ]?\d+|"\w{64}"|nonce="[^"]*"|\bn?[0-9a-f]{32}\b|datetime="[^"]*"'
+    r'(queue|workspace|person|task|policy|Person|Workspace)(?:[- ]|=")?\d+|"\w{64}"|nonce="[^"]*"|\bn?[0-9a-f]{32}\b|datetime="[^"]*"'
 )
 
 

@@ -150,7 +150,10 @@ def test_no_name_leads_out_of_the_archive_and_links_are_not_followed(tmp_path: P
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(link)
     batch = imported(out.getvalue())
-    assert counts(batch) == (3, 6, 0, 0)
+    assert counts(batch) == (3, 6, 0, 1)
+    assert reasons(batch) == [
+        "passwords.json: The file is a link. Pack the files themselves (`tar --dereference --hard-dereference`)."
+    ]
     assert not Path("/tmp/evil.jsonl").exists()
     assert not Path("/abs").exists()
 
