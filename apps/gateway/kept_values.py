@@ -43,7 +43,8 @@ def values_in(value: Json) -> int:
     """The number of values inside a list or an object, at any depth."""
     if not isinstance(value, list | dict):
         return 0  # as nearly always in a stream
-    count, waiting = 0, [value]
+    count = 0
+    waiting: list[Any] = [value]
     while waiting:
         container = waiting.pop()
         if isinstance(container, dict):
