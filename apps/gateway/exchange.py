@@ -25,7 +25,6 @@ from apps.gateway.call_redaction import redact
 from apps.gateway.call_row import call_row
 from apps.gateway.call_storage import in_database
 from apps.gateway.dialects.dialect import Dialect, ReplyContext, piece_from
-from apps.gateway.disconnection import cancel_on_disconnect
 from apps.gateway.kept_values import NoEvent
 from apps.gateway.models import Call, Join
 from apps.gateway.recorder import Recorder
@@ -37,6 +36,7 @@ from apps.gateway.streamed_response import SSE, StreamedResponse
 from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error, slow
 from contract import jsontext
 from contract.chat_digests import digest_of, prefix_digests
+from contract.disconnection import cancel_on_disconnect
 from contract.outgoing.replies import problem_of
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from apps.gateway.disconnection import cancel_on_disconnect
+from contract.disconnection import cancel_on_disconnect
 
 if TYPE_CHECKING:
     from apps.gateway.exchange import Exchange

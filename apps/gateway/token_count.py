@@ -12,13 +12,13 @@ from starlette.types import Receive
 from apps.gateway.cached_session import CachedSession
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.dialect import ReplyContext, count, piece_from
-from apps.gateway.disconnection import cancel_on_disconnect
 from apps.gateway.kept_values import NoEvent
 from apps.gateway.recorder import Recorder
 from apps.gateway.refusals import NotSpoken, SessionEnded, UpstreamAway
 from apps.gateway.splits.blind_replies import hidden_status
 from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error, slow
 from contract import jsontext
+from contract.disconnection import cancel_on_disconnect
 from contract.outgoing.replies import problem_of
 
 PATH = f"{AnthropicMessages.path}/count_tokens"

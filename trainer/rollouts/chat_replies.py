@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from contract.completion_chunks import event_stream
@@ -30,29 +27,6 @@ def error_response(status: int, message: str, code: str) -> Response:
 def unreadable(problem: Exception) -> str:
     """The error for a chat that the policy's template can't render."""
     return f"The policy can't read this chat: {type(problem).__name__}: {problem}"[:MAX_MESSAGE_LENGTH]
-
-
-class Gone(Exception):
-    """The client disconnected."""
-
-
-async def cancel_on_disconnect(reply: Coroutine[Any, Any, dict[str, Any]], request: Request) -> dict[str, Any]:
-    """The reply, unless the client disconnects first, which cancels the computation. The request's body must have been read. Raises Gone."""
-    answering, disconnected = asyncio.create_task(reply), asyncio.create_task(_disconnected(request))
-    try:
-        await asyncio.wait([answering, disconnected], return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
-            raise Gone
-        return answering.result()
-    finally:
-        disconnected.cancel()
-        answering.cancel()
-        await asyncio.gather(answering, disconnected, return_exceptions=True)
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def gone_response() -> Response:

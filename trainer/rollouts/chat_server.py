@@ -11,16 +11,15 @@ from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from contract.disconnection import cancel_on_disconnect
 from contract.outgoing.networks import host_in_url
 from trainer.failures import ConfigFailure
 from trainer.rollouts.chat_replies import (
     SESSION,
-    Gone,
-    cancel_on_disconnect,
     error_response,
     gone_response,
     reply_response,
@@ -71,8 +70,10 @@ class ChatServer:
         self.asked_at = self.asked_at or time.monotonic()
         try:
             body = await request.json()
-            reply = await cancel_on_disconnect(self._chats.complete(request.headers.get(SESSION, ""), body), request)
-        except Gone:
+            reply = await cancel_on_disconnect(
+                self._chats.complete(request.headers.get(SESSION, ""), body), request.receive
+            )
+        except ClientDisconnect:
             return gone_response()
         except PolicyError as problem:
             return error_response(400, str(problem), "refused_by_policy")

@@ -28,18 +28,17 @@ from uuid import UUID
 import uvicorn
 from pydantic import ValidationError
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from contract.configs import LocalPolicy, ModelConfig, Sampling
+from contract.disconnection import cancel_on_disconnect
 from trainer.interruption import StopRequest
 from trainer.rollouts.chat_replies import (
     MAX_MESSAGE_LENGTH,
     SESSION,
     WORKSPACE,
-    Gone,
-    cancel_on_disconnect,
     error_response,
     gone_response,
     reply_response,
@@ -159,11 +158,11 @@ class LocalModels:
             chat = parse_request(body)
             with self._slot(chat.model, request.headers.get(WORKSPACE, "")) as slot:
                 reply = await cancel_on_disconnect(
-                    self._reply(slot, request.headers.get(SESSION, ""), body, chat), request
+                    self._reply(slot, request.headers.get(SESSION, ""), body, chat), request.receive
                 )
         except Refused as refused:
             return _refusal(refused)
-        except Gone:
+        except ClientDisconnect:
             return gone_response()
         return reply_response(reply, is_streamed=chat.is_streamed)
 

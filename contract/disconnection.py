@@ -1,4 +1,4 @@
-"""Cancels work when the agent disconnects."""
+"""Cancels work when its client disconnects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def cancel_on_disconnect(work: Coroutine[Any, Any, T], receive: Receive) -> T:
-    """The result of `work`. If the agent disconnects first, it's cancelled and ClientDisconnect is raised."""
+    """The result of `work`. If the client disconnects first, it's cancelled and ClientDisconnect is raised. The request's body must have been read."""
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(receive))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
