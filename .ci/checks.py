@@ -21,7 +21,8 @@ TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").
 ALONE = "browser or stack or gpu"
 # Some tests wait for what they started; another worker uses the cores meanwhile.
 WORKERS = ("-n", "3")
-# Neighbors go to the same worker, which sets up a module's fixtures, models, and servers once; whoever has finished takes over half of another's rest.
+# Neighboring tests go to the same worker, which sets up a module's fixtures, models, and servers once. An idle worker takes over half of another's
+# remaining tests.
 NEIGHBORS = ("--dist", "worksteal")
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 

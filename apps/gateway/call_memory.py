@@ -15,7 +15,7 @@ RESERVED, SMALL = 4, 1 / 16
 
 
 PIECES = 8192
-"""At least this part of a largest request is counted at a time: a stream has very many smaller pieces, and counting each takes longer than parsing it."""
+"""Small pieces, of which a stream has very many, are counted together: at least this fraction of the largest request at a time."""
 
 
 class MemoryUse:

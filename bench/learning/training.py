@@ -12,7 +12,7 @@ from contract.trajectory import Trajectory
 Row = dict[str, Any]
 OWN_ROLLOUTS: dict[str, Any] = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed": 3}
 SFT_STEPS = {"office": recipe.SFT["max_steps"], "search": 2400}
-"""By world. The names that a search copies from its context have more tokens than the office's ids, which takes longer to discover."""
+"""By world. A name that a search copies from its context has more tokens than an ID of the office, so copying it takes longer to discover."""
 ROLLOUTS_A_TASK = 6
 PAIRS_A_TASK = 3
 
