@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 from apps.common.markdown import plain, table
@@ -52,8 +53,8 @@ def model_card(policy: Policy) -> str:
 
 def _head(policy: Policy, origins: Sequence[Origin], run: Run | None) -> list[str]:
     """The YAML front matter. Strings are JSON-encoded, which is valid YAML and can't break out of a line."""
-    base_policies = [origin.policy for origin in origins if origin.reward is None]
-    root = base_policies[-1].location if base_policies else ""
+    bases = [origin.policy for origin in takewhile(lambda origin: origin.reward is None, origins)]
+    root = bases[-1].location if bases else ""  # not a reward's base
     tags = ["agent", "retrace", *([run.algorithm] if run else [])]
     return [
         "---",

@@ -54,6 +54,14 @@ def test_it_leads_through_rewards_to_the_number_of_judgments(family: Family) -> 
     assert annotator.label not in card
 
 
+def test_its_base_model_is_not_that_of_its_reward(family: Family) -> None:
+    location = "example/small"
+    small = factories.policy(of=family.member.workspace, name="small", kind=Policy.Kind.MODEL, location=location)
+    reward_model = trained("small taste", small, kind=Policy.Kind.REWARD_MODEL, algorithm="reward_model")
+    assert head(model_card(trained("tuned too", family.base, rewards=reward_model)))["base_model"] == "example/base"
+    assert head(model_card(reward_model))["base_model"] == location
+
+
 def test_success_is_told_level_by_level(family: Family) -> None:
     batch = RolloutBatch.objects.create(workspace=family.member.workspace, policy=family.tuned)
     for level, success in (("L1", True), ("L1", True), ("L2", False)):

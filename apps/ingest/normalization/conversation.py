@@ -49,7 +49,10 @@ class Conversation:
     def __init__(self) -> None:
         self.steps: list[StepRecord] = []
         self.waiting: list[Message] = []
-        self._unanswered: deque[tuple[str, str]] = deque(maxlen=MAX_OPEN)  # (call id, tool name) in call order
+        self._unanswered: deque[tuple[str, str]] = deque(maxlen=MAX_OPEN)
+        """The latest turn's calls without a result, as (call id, tool name) in call order."""
+        self._left_open: deque[tuple[str, str]] = deque(maxlen=MAX_OPEN)
+        """Those of earlier turns: often, one result answered several calls, or only the first of them was executed."""
         self._calls = 0
         self._is_thinking = False  # the last entry was reasoning alone
 
@@ -168,6 +171,8 @@ class Conversation:
         for key in ("name", "refusal", "audio"):
             if entry.get(key) is not None:
                 message[key] = entry[key]
+        if not message["content"] and type(message.get("refusal")) is str:  # a model that refuses says so there instead
+            message["content"] = message.pop("refusal")
         for key in REASONING_KEYS:
             if type(entry.get(key)) is str and entry[key]:
                 message["reasoning_content"] = entry[key]
@@ -180,6 +185,9 @@ class Conversation:
         elif message["content"] is not None and type(message["content"]) is not str:
             raise BadRow(f"An assistant's `content` is {jsontext.describe(message['content'])}.", EXPECTED_CONTENT)
         if calls:
+            if self.waiting:  # something came back since the last turn
+                self._left_open.extend(self._unanswered)
+                self._unanswered.clear()
             message["tool_calls"] = [self._call(call) for call in calls]
         return StepRecord(context=self.waiting, message=message, info=info)
 
@@ -205,20 +213,24 @@ class Conversation:
         return message
 
     def _answered(self, message: Message, name: str) -> str:
-        """Remove a call from the open ones; a result without a call id answers the first open call (of its tool, if it has a name)."""
+        """Remove a call from the open ones. A result without a call id answers the first open call (of its tool, if it has a name) of the latest
+        turn, or else of earlier ones."""
         identifier = message.get("tool_call_id") or message.get("call_id")
         if not identifier and type(message.get("tool_call_ids")) is list and message["tool_call_ids"]:  # SWE-agent
             identifier = message["tool_call_ids"][0]
-        if not identifier and any(call[0] == message.get("id") for call in self._unanswered):
+        open_calls = (self._unanswered, self._left_open)
+        if not identifier and any(call[0] == message.get("id") for calls in open_calls for call in calls):
             identifier = message["id"]  # tau2; elsewhere `id` is the message's id
         if type(identifier) is str and identifier:
-            still_open = (call for call in self._unanswered if call[0] != identifier)
-            self._unanswered = deque(still_open, maxlen=MAX_OPEN)
+            for calls in open_calls:
+                for call in [call for call in calls if call[0] == identifier]:
+                    calls.remove(call)
             return identifier
-        for index, (call_id, tool) in enumerate(self._unanswered):
-            if not name or tool == name:
-                del self._unanswered[index]
-                return call_id
+        for calls in open_calls:
+            for call in calls:
+                if not name or call[1] == name:
+                    calls.remove(call)
+                    return call[0]
         return ""
 
     def _add_to_agent(self, entry: Message) -> None:
@@ -379,10 +391,12 @@ def _content(value: Json) -> Json:
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
-    """A text part in OpenAI's form; any other part unchanged."""
+    """A text part in OpenAI's form, also of a refusal; any other part unchanged."""
     kind = kind_of(part)
     if kind in TEXT_PARTS or (not kind and "text" in part):
         return {"type": "text", "text": _as_text(part.get("text", part.get("value")))}
+    if kind == "refusal" and type(part.get("refusal")) is str:
+        return {"type": "text", "text": part["refusal"]}
     return part
 
 

@@ -88,6 +88,43 @@ def test_calls_and_results_without_ids_are_matched_in_order():
     ]
 
 
+def test_a_result_without_an_id_answers_the_latest_turn_even_if_an_earlier_call_has_none():
+    nameless = {"function": {"name": "look", "arguments": "{}"}}
+    asks_twice = {"role": "assistant", "content": None, "tool_calls": [nameless, nameless]}
+    chat = to_steps(
+        [
+            asks_twice,
+            {"role": "tool", "content": "both at once"},
+            asks_twice,
+            {"role": "tool", "content": "third"},
+            {"role": "tool", "content": "fourth"},
+            {"role": "tool", "content": "late"},
+        ]
+    )
+    assert [message["tool_call_id"] for message in chat.steps[1].context] == ["call_0"]
+    assert [message["tool_call_id"] for message in chat.waiting] == ["call_2", "call_3", "call_1"]
+
+
+def test_parallel_calls_with_reasoning_in_between_are_answered_in_order():
+    thought = {"type": "reasoning", "summary": [{"text": "hm"}]}
+    asked = {"type": "function_call", "name": "look", "arguments": "{}"}
+    chat = to_steps([thought, asked, thought, asked, *({"role": "tool", "content": text} for text in ("a", "b"))])
+    assert [message["tool_call_id"] for message in chat.waiting] == ["call_0", "call_1"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"content": None, "refusal": "I can't."},
+        {"content": "", "refusal": "I can't."},
+        {"content": [{"type": "refusal", "refusal": "I can't."}]},
+    ],
+)
+def test_a_refusal_is_what_the_policy_wrote(answer):
+    (step,) = steps_of(USER, {"role": "assistant", **answer})
+    assert step.message == {"role": "assistant", "content": "I can't."}
+
+
 def test_a_result_that_names_its_tool_answers_the_open_call_of_that_tool():
     calls = [call(identifier="c1", name="look"), call(identifier="c2", name="take")]
     chat = to_steps([{"role": "assistant", "tool_calls": calls}, {"role": "tool", "name": "take", "content": "t"}])
