@@ -190,6 +190,39 @@ def test_the_next_pair_is_on_the_screen_before_the_answer_has_arrived(page: Page
     assert stored_judgments() == [(3, False)]
 
 
+def test_a_pair_whose_answer_waits_for_others_is_not_shown_again(page: Page):
+    expect_ahead(page)
+    with page.expect_response("**/judge/"):
+        answer(page, "1")
+    press(page, "u")
+    expect(page.locator("[name=answer]:checked")).to_have_count(1)
+    held: list[Route] = []
+    page.route("**/judge/", lambda route: route.continue_() if held else held.append(route))
+    judged = {answer(page, "2"), answer(page, "3"), shown(page)}  # the two after it have been loaded
+    press(page, "5", "Enter")
+    held[0].continue_()
+    ready(page)
+    expect(page.locator("[data-desk-saving]")).to_have_text("")
+    assert len(judged) == 3
+    assert shown(page) not in judged
+    assert stored_judgments() == [(2, False), (1, False), (-1, False)]
+
+
+def test_no_judged_pair_is_shown_again_while_answers_do_not_get_through(page: Page, console):
+    console.expect("Failed to load resource")
+    page.route("**/judge/", lambda route: route.abort())
+    page.reload()
+    expect_ahead(ready(page))
+    judged = {answer(page, "1"), shown(page)}
+    press(page, "2", "Enter")
+    expect(page.locator("[data-desk-saving]")).to_contain_text("2 answers are not saved yet.")
+    page.unroute("**/judge/")
+    ready(page)
+    assert shown(page) not in judged
+    expect(page.locator("[data-desk-saving]")).to_have_text("")
+    assert stored_judgments() == [(3, False), (2, False)]
+
+
 def expect_ahead(page: Page) -> None:
     """Wait until the pair after the shown one has been preloaded."""
     page.wait_for_function("() => performance.getEntriesByType('resource').some(e => /desk.[^/]+.next.$/.test(e.name))")
@@ -344,8 +377,11 @@ def test_an_answer_names_the_guidelines_that_could_be_read(page: Page, queue: Qu
     answer(page, "3")
     page.locator("[name=answer][value='-2']").check(force=True)  # a draft
     changed.get_by_role("button", name="Read them").click()
-    expect(page.locator("#guidelines h3")).to_have_text("Be fair")
-    press(page, "g")
+    guidelines = page.locator("#guidelines")
+    expect(guidelines.get_by_text("Be fair")).to_be_visible()
+    press(page, "Escape")
+    expect(guidelines).to_be_hidden()
+    ready(page)
     answer(page)
     expect(page.locator("[data-desk-progress]")).to_contain_text("4 by you")
     versions = Preference.objects.order_by("pk").values_list("strength", "a_was_left", "guideline_version")

@@ -143,30 +143,36 @@ class Desk {
     this.loadAhead();
   }
 
-  /** The items currently held. */
-  get held() {
+  /** The items displayed and preloaded. */
+  get loaded() {
     return [this.shown, ...this.ahead].filter(Boolean).map((article) => article.dataset.item);
+  }
+
+  /** The items that the server mustn't return: those loaded, and those whose answers it doesn't have yet. */
+  get besides() {
+    return [...this.loaded, ...this.outbox.entries.map((entry) => entry.item)];
   }
 
   /** The next item is returned with the response to the previous answer, if no other request is pending and it will be the only one preloaded. */
   askedWith(entry) {
-    const besides = this.held.filter((item) => item !== entry.item);
-    return this.asking || this.undoing || besides.length > 1 ? {} : { next: "1", besides };
+    const others = this.loaded.filter((item) => item !== entry.item);
+    return this.asking || this.undoing || others.length > 1 ? {} : { next: "1", besides: this.besides };
   }
 
   /** Preloads one item beyond the displayed one once all answers are acknowledged, if the last response had none. */
   async loadAhead() {
     if (this.loading || this.undoing || this.ahead.length) return;
     this.loading = true;
-    await this.outbox.settled();
-    if (this.ahead.length) {
+    const settled = await this.outbox.settled();
+    if (!settled || this.ahead.length) {
       this.loading = false;
+      if (!settled) this.tryLater();
       return;
     }
     const before = this.shown;
     const { acknowledged, undoings } = this;
     this.asking = true;
-    const { result, data, detail } = await post(this.element.dataset.next, { besides: this.held });
+    const { result, data, detail } = await post(this.element.dataset.next, { besides: this.loaded });
     const content = data?.item ? elementsOf(data.markup) : null;
     this.loading = false;
     this.asking = false;
@@ -194,7 +200,7 @@ class Desk {
   }
 
   arrived(article) {
-    if (this.held.includes(article.dataset.item)) return;
+    if (this.loaded.includes(article.dataset.item)) return;
     if (this.isOccupied) this.ahead.push(article);
     else {
       this.open(article);
