@@ -11,7 +11,9 @@ from dataclasses import replace
 from contract.trajectory import Task
 
 MARK = "/part-"
-_PART = re.compile(f"(.+?){MARK}[0-9a-f]{{16}}", re.DOTALL)
+KEY_OF_PART = f"^(.+?){MARK}[0-9a-f]{{16}}"
+"""Regular expression, for Python and PostgreSQL."""
+_PART = re.compile(KEY_OF_PART, re.DOTALL)
 
 
 def part_of(whole: Task, part: Task) -> Task:

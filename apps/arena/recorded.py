@@ -18,6 +18,7 @@ from apps.arena.pairs import Attempt, match
 from apps.arena.stopping_rule import StoppingRule
 from apps.policies.models import Policy
 from apps.policies.promotions import NO_ENVIRONMENT
+from apps.training.workspace_tasks import whole_tasks
 from apps.trajectories.models import Task, Trajectory
 
 FEWEST_TASKS = 2
@@ -35,8 +36,9 @@ def attempts_of(policy: Policy) -> QuerySet[Trajectory]:
 def tasks_in_common(
     policy_a: Policy, policy_b: Policy, *, environment: str | None = None, held_out_only: bool = False
 ) -> QuerySet[Task]:
-    """Tasks that both have attempted, of one environment ("" for tasks that name none) or of all."""
-    tasks = Task.objects.filter(workspace=policy_a.workspace_id)
+    """Tasks that both have attempted, of one environment ("" for tasks that name none) or of all; not those of sub-agents, whose chats
+    are parts of an attempt: an experiment's tasks must be independent."""
+    tasks = whole_tasks(policy_a.workspace_id)
     if environment is not None:
         tasks = tasks.filter(environment=environment)
     if held_out_only:

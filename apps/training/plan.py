@@ -29,7 +29,7 @@ from apps.training.refusals import (
     WrongRows,
 )
 from apps.training.reward_terms import LearnedReward, learned_rewards
-from apps.training.workspace_tasks import tasks_in, workspace_environments
+from apps.training.workspace_tasks import tasks_in, to_train_on, workspace_environments
 from contract.configs import (
     TRAINING_CONFIGS,
     FileTrainingConfig,
@@ -291,7 +291,7 @@ def _own_task_problems(config: OnlineConfig, workspace: Workspace) -> list[Inval
     if tasks.environment not in environments:
         expected = " or ".join(map(repr, environments[:5])) or "an environment that tasks of your trajectories name"
         return [InvalidField("tasks.environment", f"got {tasks.environment!r}, expected {expected}")]
-    available = tasks_in(workspace.pk, tasks.environment, tasks.levels).filter(held_out=False).count()
+    available = to_train_on(tasks_in(workspace.pk, tasks.environment, tasks.levels)).count()
     available, needed = min(available, tasks.count), config.rows_per_step // config.samples
     if available >= needed:
         return []

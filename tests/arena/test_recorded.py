@@ -11,6 +11,7 @@ from apps.arena.queries import current_standing
 from apps.gateway.models import Path
 from apps.policies.models import Policy
 from apps.policies.promotions import champion
+from contract.task_parts import MARK
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -123,6 +124,15 @@ def test_branches_and_trajectories_without_steps_are_no_attempts(client, policie
         "Import or record more of their trajectories first."
     ]
     assert not Experiment.objects.exists()
+
+
+def test_chats_of_sub_agents_are_no_attempts_at_tasks_of_their_own(client, policies):
+    attempts(policies, tasks=2)
+    part = factories.task(of=policies[0].workspace, key=f"t0{MARK}{'a' * 16}", environment="shop")
+    for policy in policies:
+        factories.trajectory(of=part, policy=policy, step_count=1)
+    assert start(client, policies).status_code == 201
+    assert Item.objects.count() == 2
 
 
 def test_only_held_out_tasks_where_that_is_asked_for(client, policies):

@@ -9,13 +9,18 @@ import pytest
 
 import contract.episodes
 from apps.accounts.models import Membership, Role
+from apps.datasets.models import Split, TaskSplit
 from apps.gateway import sessions
+from apps.gateway.models import Path as SessionPath
 from apps.jobs.models import Superseded
 from apps.training import episodes
 from apps.training.models import EpisodeBatch, Run
+from apps.training.workspace_tasks import workspace_environments
+from apps.trajectories.models import Task as StoredTask
 from contract.configs import GrpoConfig, ModelConfig
 from contract.configs.online import TrainingTasksConfig
 from contract.episodes import Batch, EpisodeFolder, WantedEpisode
+from contract.task_parts import MARK
 from contract.trajectory import Task
 from tests import factories
 from trainer.records import read_tasks
@@ -109,6 +114,30 @@ def test_an_answer_to_a_request_that_is_just_being_withdrawn_is_dropped(
     monkeypatch.setattr(contract.episodes, "write_atomically", withdrawn)
     files.answer(batch, batch.episodes[0].id, None)
     assert files.answered(batch) == set()
+
+
+def test_neither_tasks_that_versions_are_tested_with_nor_those_of_sub_agents_are_trained_on(
+    researcher: Membership, tmp_path: Path
+) -> None:
+    def task(key: str, **fields: object) -> StoredTask:
+        return factories.task(of=researcher.workspace, environment="talk", key=key, **fields)
+
+    for split in Split:
+        TaskSplit.objects.create(workspace=researcher.workspace, task=task(f"in {split.value}"), split=split)
+    for held_out in (False, True):
+        session = factories.session(of=researcher.workspace, messages=[{"role": "assistant", "content": "a"}] * 2)
+        whole, part = task(f"whole {held_out}", held_out=held_out), task(f"part {held_out}", held_out=held_out)
+        for is_main, attempted, leaf in zip((True, False), (whole, part), session.calls.all(), strict=True):
+            trajectory = factories.trajectory(of=attempted)
+            SessionPath.objects.create(session=session, leaf=leaf, trajectory=trajectory, is_main=is_main)
+        task(f"whole {held_out}{MARK}{'0' * 16}", held_out=held_out)
+    tasks = TrainingTasksConfig(environment="talk")
+    config = GrpoConfig(model=ModelConfig(path="base"), tasks=tasks, played_by="runners", held_out=9)
+    with_tasks_of_workspace(config, tmp_path, workspace_id=researcher.workspace_id)
+    assert [task.key for task in read_tasks(tmp_path / TASKS)] == ["in train", "whole False"]
+    assert [task.key for task in read_tasks(tmp_path / HELD_OUT)] == ["whole True"]
+    assert workspace_environments(researcher.workspace_id) == [("talk", 2)]
+    assert workspace_environments(researcher.workspace_id, held_out=True) == [("talk", 1)]
 
 
 def test_tasks_of_a_workspace_go_into_files(researcher: Membership, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 from apps.common.environments import ENVIRONMENTS
-from apps.training.workspace_tasks import tasks_in
+from apps.training.workspace_tasks import tasks_in, to_train_on
 from apps.trajectories.export import task_record
 from apps.trajectories.models import Task
 from contract.configs.references import Online
@@ -22,7 +22,7 @@ def with_tasks_of_workspace(config: Online, folder: Path, *, workspace_id: UUID)
     if config.tasks.environment in ENVIRONMENTS:
         return config
     tasks = tasks_in(workspace_id, config.tasks.environment, config.tasks.levels)
-    _write(folder / TASKS, tasks.filter(held_out=False).order_by("pk")[: config.tasks.count])
+    _write(folder / TASKS, to_train_on(tasks).order_by("pk")[: config.tasks.count])
     held_out = _write(folder / HELD_OUT, tasks.filter(held_out=True).order_by("pk")[: config.held_out])
     return config.replaced(
         tasks=config.tasks.replaced(file=TASKS, levels=()),
