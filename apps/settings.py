@@ -147,6 +147,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "apps.common.fragments.VaryByHtmxMiddleware",
     "apps.common.limits.TooManyTriesMiddleware",
     "apps.common.content_negotiation.CharsetMiddleware",
 ]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.cache import patch_vary_headers
@@ -43,3 +43,15 @@ def fragment_of(page: Callable[..., str]) -> Callable[[View[P]], View[P]]:
 
 def _is_opened(request: HttpRequest) -> bool:
     return "text/html" in request.headers.get("Accept", "") and "HX-Request" not in request.headers
+
+
+class VaryByHtmxMiddleware:
+    """Keeps browsers from showing an answer to htmx as a page: a list's rows have the list's own address, to which Back leads."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        patch_vary_headers(response, ["HX-Request"])
+        return response

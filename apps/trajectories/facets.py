@@ -141,7 +141,10 @@ def _facet(by: str, counts: list[_Count], filters: Filters) -> Facet:
 
 
 def _length(count: _Count, filters: Filters) -> Value:
+    """Within the bounds of `filters`, which were applied to what was counted."""
     low, high = LENGTHS[int(count.value)]
     label = f"{low} or more" if high is None else f"{low} to {high}"
-    bounds = {"min_steps": str(low or ""), "max_steps": str(high or "")}
+    least = max(low, int(filters.min_steps or 0))
+    most = min((int(bound) for bound in (high, filters.max_steps) if bound), default="")
+    bounds = {"min_steps": str(least or ""), "max_steps": str(most)}
     return Value(label, count.trajectories, replace(filters, **bounds).query)

@@ -49,13 +49,14 @@ def chips_of(member: Membership, filters: Filters) -> list[Chip]:
     """One chip per filter, in the order of the form."""
     values = {name: value for name, value in asdict(filters).items() if value}
     return [
-        Chip(NAMES[name], _value_text(member, name, values[name]), replace(filters, **{name: ""}).query)
+        Chip(NAMES[name], value_text(member, name, values[name]), replace(filters, **{name: ""}).query)
         for name in NAMES
         if name in values
     ]
 
 
-def _value_text(member: Membership, name: str, value: str) -> str:
+def value_text(member: Membership, name: str, value: str) -> str:
+    """The value of the filter `name` in words."""
     if (name, value) in VALUE_TEXTS:
         return VALUE_TEXTS[name, value]
     if name in ("min_steps", "max_steps"):

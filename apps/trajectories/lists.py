@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from django.db import connection
 from django.db.models import Count, Q, QuerySet
@@ -13,7 +12,8 @@ from django.db.models import Count, Q, QuerySet
 from apps.accounts.models import Membership
 from apps.common.sorting import Column, Order, by_age, by_name
 from apps.policies.models import Policy
-from apps.trajectories.filters import first_few, tasks_saying
+from apps.trajectories.filter_chips import value_text
+from apps.trajectories.filters import NO_POLICY, Filters, first_few, tasks_saying
 from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.rendering.blocks import Block, text_block
 from apps.trajectories.rendering.forms import ContentLocation
@@ -62,7 +62,7 @@ class Choices(NamedTuple):
     """Options of the filters."""
 
     environments: list[str]
-    policies: list[tuple[UUID, str]]
+    policies: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,16 @@ def capped_count(rows: QuerySet[Any]) -> Capped:
     return Capped(min(number, CAP), number > CAP)
 
 
-def choices(member: Membership) -> Choices:
-    """The environments and policies to choose from."""
-    policies = Policy.objects.visible_to(member, at_least=Trajectory.visible_from).order_by("name")
-    return Choices(environments(member), list(policies.values_list("pk", "name")[:CHOICES]))
+def choices(member: Membership, filters: Filters) -> Choices:
+    """The environments and policies to choose from, and those chosen: with many, these may not be among the first."""
+    visible = (
+        Policy.objects.visible_to(member, at_least=Trajectory.visible_from).order_by("name").values_list("pk", "name")
+    )
+    policies = [(str(key), name) for key, name in visible[:CHOICES]]
+    if filters.policy not in ("", NO_POLICY, *(key for key, _ in policies)):
+        policies.append((filters.policy, value_text(member, "policy", filters.policy)))
+    names = environments(member)
+    return Choices(names if filters.environment in ("", *names) else [*names, filters.environment], policies)
 
 
 # Postgres has no loose index scan: a recursive query for the next value reads one index entry per environment.

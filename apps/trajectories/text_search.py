@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import connection
 
@@ -32,19 +32,36 @@ class Match(NamedTuple):
     excerpt: str
 
 
-# Steps are stored as JSON text, so the JSON-encoded words are searched. Tool results are in the
-# context of the following step; `"role":"tool"` with bare quotes can't occur inside a JSON string.
-_SQL = """
-SELECT index - is_result::int AS shown, substring(body FROM greatest(1, at - %(around)s) FOR %(length)s), needle FROM (
-    SELECT index, body, is_result, needle, position(lower(needle) IN lower(body)) AS at FROM (
-        SELECT index, message::text AS body, false AS is_result
-        FROM trajectories_step WHERE trajectory_id = %(trajectory)s AND message::text ILIKE ANY(%(patterns)s::text[])
-        UNION ALL
-        SELECT index, context::text, index > 0 AND context::text ~ '"role": ?"tool"'
-        FROM trajectories_step WHERE trajectory_id = %(trajectory)s AND context::text ILIKE ANY(%(patterns)s::text[])
+# Steps are stored as JSON text, so the JSON-encoded words are searched, without the keys and roles of the messages themselves. Tool results are
+# in the context of the following step. Bare quotes, as in `"role":"tool"`, can't occur inside a JSON string.
+_SQL = r"""
+SELECT DISTINCT ON (shown) shown, substring(body FROM greatest(1, at - %(around)s) FOR %(length)s), needle FROM (
+    SELECT shown, body, needle, position(lower(needle) IN lower(body)) AS at FROM (
+        SELECT shown, CASE WHEN %(names)s = '' THEN body ELSE regexp_replace(body, %(names)s, '', 'g') END AS body FROM (
+            SELECT index AS shown, message::text AS body FROM trajectories_step WHERE trajectory_id = %(trajectory)s
+            UNION ALL
+            SELECT index - (index > 0 AND context::text ~ '"role": ?"tool"')::int, context::text
+            FROM trajectories_step WHERE trajectory_id = %(trajectory)s
+            UNION ALL
+            SELECT step_count - 1, closing::text FROM trajectories_trajectory WHERE id = %(trajectory)s AND step_count > 0
+        ) AS stored WHERE body ILIKE ANY(%(patterns)s::text[])
     ) AS matching, unnest(%(needles)s::text[]) AS needle
 ) AS found WHERE at > 0 ORDER BY shown LIMIT %(limit)s
 """
+_ROLES_AND_TYPES = ["system", "developer", "user", "assistant", "tool", "function", "text"]
+_KEYS = [
+    "role",
+    "type",
+    "content",
+    "reasoning_content",
+    "tool_calls",
+    "tool_call_id",
+    "id",
+    "function",
+    "name",
+    "arguments",
+]
+_NAMES = rf'"(role|type)": ?"({"|".join(_ROLES_AND_TYPES)})"|"({"|".join(_KEYS)})": ?'
 
 
 def find_in(trajectory: Trajectory, query: str) -> list[Match]:
@@ -61,29 +78,23 @@ def find_in(trajectory: Trajectory, query: str) -> list[Match]:
                 "trajectory": trajectory.pk,
                 "needles": needles,
                 "patterns": [_pattern(needle) for needle in needles],
+                "names": _NAMES if _is_in_names(query) else "",  # removing them takes four times as long as the search
                 "around": AROUND,
                 "length": AROUND * 2 + max(map(len, needles)),
                 "limit": MAX_MATCHES,
             },
         )
-        rows = cursor.fetchall()
-    matches: dict[int, Match] = {}
-    for shown, around, needle in rows:
-        matches.setdefault(shown, Match(shown, _readable(around, needle)))
-    if _is_in(trajectory.closing, query) and trajectory.step_count:
-        last = trajectory.step_count - 1
-        matches.setdefault(last, Match(last, query))
-    return list(matches.values())
+        return [Match(shown, _readable(around, needle)) for shown, around, needle in cursor.fetchall()]
+
+
+def _is_in_names(query: str) -> bool:
+    return any(query.lower() in name for name in (*_ROLES_AND_TYPES, *_KEYS))
 
 
 def _pattern(needle: str) -> str:
     for sign in ("\\", "%", "_"):
         needle = needle.replace(sign, f"\\{sign}")
     return f"%{needle}%"
-
-
-def _is_in(closing: Any, query: str) -> bool:
-    return bool(closing) and query.lower() in json.dumps(closing, ensure_ascii=False).lower()
 
 
 def _readable(around: str, needle: str) -> str:

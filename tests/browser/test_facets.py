@@ -58,3 +58,17 @@ def test_on_a_phone_what_can_be_done_with_all_matches_begins_where_their_count_b
     }""")
     assert len(lines) >= 2
     assert max(lines) - min(lines) < 1
+
+
+def test_back_from_a_trajectory_leads_to_the_whole_list_as_it_was_searched(open_as, researcher):
+    task = factories.task(of=researcher.workspace, key="refund-7", instruction="Refund the order.")
+    factories.trajectory(of=task)
+    page = open_as(researcher.user)
+    page.goto("/trajectories/")
+    page.get_by_label("Words of the task, or an id").fill("refund")
+    page.wait_for_url(lambda url: "q=refund" in url)
+    page.get_by_role("link", name="refund-7").click()
+    page.wait_for_url(lambda url: "/trajectories/0" in url)
+    page.go_back()
+    page.wait_for_url(lambda url: "q=refund" in url)
+    expect(page.get_by_role("heading", name="Trajectories", level=1)).to_be_visible()

@@ -45,7 +45,7 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
         "matches": lists.capped_count(matches),
         "filters": filters,
         "problem": problem,
-        "choices": lists.choices(request.member),
+        "choices": lists.choices(request.member, filters),
         "views": views,
         "is_saved": any(view.query == filters.query for view in views),
     }
@@ -75,7 +75,8 @@ def facets(request: HtmxRequest) -> HttpResponse:
             "trajectories/_facets.html",
             {"problem": "Counting takes too long here. Choose another filter first."},
         )
-    return render(request, "trajectories/_facets.html", {"counted": counted})
+    sorting = sorting_by(lists.TRAJECTORY_COLUMNS, request.GET.get("sort", ""))
+    return render(request, "trajectories/_facets.html", {"counted": counted, "sorting": sorting})
 
 
 @require_POST

@@ -35,6 +35,7 @@ attach("[data-replay]", async (replay, signal) => {
     if (!view.places.has(index)) showAll();
     view.go(index, { scroll });
     outline.go(index);
+    replay.dataset.current = index; // for a minimap that is drawn anew
     if (focus) focusAfterPaint(index);
     document.dispatchEvent(new CustomEvent("replay:at", { detail: { index } }));
     name(index);

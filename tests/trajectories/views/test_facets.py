@@ -11,7 +11,7 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Item
-from apps.trajectories import facets, filters
+from apps.trajectories import facets, filters, lists
 from apps.trajectories.filters import Filters
 from apps.trajectories.models import Trajectory
 from tests import factories
@@ -64,13 +64,37 @@ def test_facets_count_what_the_filters_find(trajectories: dict[str, Trajectory],
     assert (narrowed["Environment"], narrowed["Outcome"]) == ([("airline", 1)], [("Failure", 1)])
 
 
-def test_a_facet_leads_to_the_runs_that_it_counts(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
+@pytest.mark.parametrize("filters", ["", "?min_steps=2", "?max_steps=5", "?min_steps=2&max_steps=8"])
+def test_a_facet_leads_to_the_runs_that_it_counts(
+    trajectories: dict[str, Trajectory], researcher: Membership, filters: str
+) -> None:
     client = signed_in(researcher)
-    page = client.get(reverse("trajectories:facets"), headers={"HX-Request": "true"})
+    page = client.get(reverse("trajectories:facets") + filters, headers={"HX-Request": "true"})
     for facet in page.context["counted"].facets:
         for value in facet.values:
             listed = client.get(f"{reverse('trajectories:list')}?{value.query}")
             assert len(listed.context["page"]) == value.trajectories, (facet.name, value)
+
+
+def test_facets_keep_the_order_of_the_list(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
+    client = signed_in(researcher)
+    address = reverse("trajectories:facets")
+    assertContains(
+        client.get(f"{reverse('trajectories:list')}?tag=kept&sort=longest"), f"{address}?tag=kept&amp;sort=longest"
+    )
+    page = client.get(f"{address}?sort=longest", headers={"HX-Request": "true"})
+    assertContains(page, f"{reverse('trajectories:list')}?environment=airline&amp;sort=longest")
+
+
+def test_what_is_chosen_stays_chosen_however_many_choices_there_are(
+    trajectories: dict[str, Trajectory], researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "CHOICES", 1)
+    factories.imported_run([step()], task_key="d", environment="aaa", policy="aaa", of=researcher.workspace)
+    policy = trajectories["short"].policy_id
+    page = signed_in(researcher).get(f"{reverse('trajectories:list')}?policy={policy}&environment=airline")
+    assertContains(page, f'<option value="{policy}" selected>alpha</option>', html=True)
+    assertContains(page, "<option selected>airline</option>", html=True)
 
 
 def test_who_judged_is_a_facet_and_a_filter(researcher: Membership) -> None:

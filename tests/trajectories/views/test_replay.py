@@ -184,6 +184,10 @@ def test_a_part_that_is_not_there_is_404(reader: Membership, long_run: Trajector
         ('a "quote" \\ and <tag>', [30]),
         ("café 東京", [31]),
         ("goodbye", [31]),
+        ("user", []),
+        ("content", []),
+        ("function", []),
+        ("command", list(range(30))),
     ],
 )
 def test_search_finds_the_step_that_shows_the_words(reader: Membership, words: str, found: list[int]) -> None:
@@ -245,6 +249,22 @@ def test_a_search_shows_the_words_around_what_it_found(reader: Membership) -> No
     )
     answer = signed_in(reader).get(reverse("trajectories:search", args=[run.pk]), {"q": "needle"}).json()
     assert answer["found"] == [[0, '…winding road to the needle in the "haystack" and so on']]
+
+
+def test_a_search_counts_steps_whether_their_call_or_its_result_or_both_match(
+    reader: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [tool_step(0), *(tool_step(i, answer=f"echo {i - 1}: not found") for i in range(1, 4))]
+    run = factories.imported_run(steps, of=reader.workspace)
+    client, address = signed_in(reader), reverse("trajectories:search", args=[run.pk])
+    answers = []
+    for limit in (3, 5):
+        monkeypatch.setattr(text_search, "MAX_MATCHES", limit)
+        answers.append(client.get(address, {"q": "echo"}).json())
+    assert [([step for step, _ in answer["found"]], answer["is_all"]) for answer in answers] == [
+        ([0, 1, 2], False),
+        ([0, 1, 2, 3], True),
+    ]
 
 
 def test_a_search_that_takes_the_database_too_long_ends_and_says_so(
