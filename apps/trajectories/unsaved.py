@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from apps.trajectories.models import Step
 from apps.trajectories.outlines import outline
 from apps.trajectories.rendering.steps import StepView, step_views
@@ -31,11 +34,22 @@ def steps_of(record: Trajectory) -> list[Step]:
     ]
 
 
-def views_from(steps: list[Step], answer: list[Message], first: int, part_url: str) -> list[StepView]:
+class LiveStep(NamedTuple):
+    """A step of a page that is updated live."""
+
+    view: StepView
+    call: str
+    """The call that it was recorded from, by which the page notices that another chat of its session is now the longest. Empty for episodes."""
+
+
+def views_from(
+    steps: list[Step], answer: list[Message], first: int, part_url: str, calls: Sequence[str] = ()
+) -> list[LiveStep]:
     """The steps from `first` on, opened. `answer`: what came back after the last one. `part_url` is completed with a step's index."""
-    return step_views(
+    views = step_views(
         steps[first:],
         following=answer,
         previous_kind=steps[first - 1].kind if 0 < first <= len(steps) else "",
         part_url=lambda index: f"{part_url}{index}/",
     )
+    return [LiveStep(view, call) for view, call in zip(views, calls[first:] or [""] * len(views), strict=True)]

@@ -9,6 +9,7 @@ from django.db import connection
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Role
+from apps.gateway import live
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import live_episodes
 from tests import factories
@@ -70,3 +71,33 @@ def test_new_steps_come_and_the_readers_place_is_kept(
     expect(page.locator("#step-8")).to_be_focused()
     page.keyboard.press("o")
     page.wait_for_url(f"**/trajectories/{run.pk}/**")
+
+
+def test_a_session_shows_what_tools_returned_and_the_chat_that_is_longest(
+    open_as: Callable[..., Page], live_stack: LiveStack
+) -> None:
+    researcher = factories.member(Role.RESEARCHER)
+    look = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "shelf"}'}}
+    session = factories.session(of=researcher.workspace, messages=[{"role": "assistant", "tool_calls": [look]}])
+    page = open_as(researcher.user)
+    page.goto(f"/sessions/{session.pk}/")
+    steps = page.locator("[data-steps] .step")
+    expect(steps).to_have_count(1)
+    expect(page.locator("[data-live-state]")).to_have_text("Live")
+
+    first = session.calls.get()
+    second = factories.call(of=session, message={"role": "assistant", "content": "It's blue."}, parent=first, number=1)
+    second.messages = [{"role": "tool", "tool_call_id": "c1", "content": "a lamp and a ladder"}]
+    second.save()
+    elsewhere(live.notify_viewers, session.pk)
+    expect(steps).to_have_count(2)
+    expect(steps.first).to_contain_text("a lamp and a ladder")
+
+    parent = None
+    for number, text in enumerate(("Let me start over.", "I look again.", "It's green."), start=2):
+        message = {"role": "assistant", "content": text}
+        parent = factories.call(of=session, message=message, parent=parent, number=number)
+    elsewhere(live.notify_viewers, session.pk)
+    expect(steps).to_have_count(3)
+    expect(steps.first).to_contain_text("Let me start over.")
+    expect(page.get_by_text("a lamp and a ladder")).to_have_count(0)

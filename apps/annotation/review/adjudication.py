@@ -30,6 +30,11 @@ class NotAmongThem(Refusal):
     message = "That judgment of this item was withdrawn. Reload the page and choose again."
 
 
+class DecidedMeanwhile(Refusal):
+    code = "decided_meanwhile"
+    message = "This item was decided meanwhile. The decision is shown here; decide again to replace it."
+
+
 class NotYours(Refusal):
     code = "not_yours"
     message = "You have no judgment of this item."
@@ -56,10 +61,13 @@ def adjudicate(
     both_bad: bool = False,
     upheld: UUID | None = None,
     blind: bool = True,
+    replaces: str | None = None,
 ) -> Adjudication:
     """Decide an item: a pair by `strength` in favor of trajectory a, others by the judgment that is `upheld`.
 
     Withdraws a previous decision. Repeating the same decision returns the existing one. Raises Refusal.
+
+    replaces: the id of the decision that the reviewer saw, "" for none; another one in its place is DecidedMeanwhile. None: whichever it is.
     """
     if not reason.strip():
         raise NoReason
@@ -75,6 +83,9 @@ def adjudicate(
     same = before.filter(by=by, **answer).first()
     if same:
         return same
+    current = before.values_list("pk", flat=True).first()
+    if replaces is not None and current and replaces != str(current):
+        raise DecidedMeanwhile
     before.update(retracted_at=now())
     adjudication = Adjudication.objects.create(
         workspace_id=locked.queue.workspace_id, queue=locked.queue, item=locked, by=by, was_blind=blind, **answer

@@ -50,16 +50,20 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     queue = visible_queue(request, queue_id)
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
     kind = kind_of(queue)
-    judgments = [] if is_on_desk(item, request.member) else queries.judgments_under_review(queue, item)
-    decisions = Adjudication.objects.visible_to(request.member).valid()
-    decision = decisions.filter(item=item).select_related("by", "item").first()
-    is_blind = is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer)
+    is_mine = is_on_desk(item, request.member)
+    judgments = [] if is_mine else queries.judgments_under_review(queue, item)
+    decision = _decision_on(request, item)
     form = DecisionForm(request.POST or None, item=item, judgments=judgments, decision=decision)
     if request.method == "POST" and form.is_valid():
+        replaces = request.POST.get("replaces")
+        is_blind = not replaces and is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer)
         try:
-            settled = adjudication.adjudicate(item=item, by=request.user, blind=is_blind, **form.decision())
+            settled = adjudication.adjudicate(
+                item=item, by=request.user, blind=is_blind, replaces=replaces, **form.decision()
+            )
         except Refusal as refusal:
             form.add_error(None, str(refusal))
+            decision = _decision_on(request, item)
         else:
             messages.success(request, phrases.after_decision(settled, judgments))
             return redirect(f"{reverse('annotation:review', args=[queue.pk])}?after={item.position}")
@@ -69,10 +73,11 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "item": item,
         "form": form,
         "decision": decision,
+        "shows_decision": not is_mine,
         "decided": phrases.decided(decision, judgments) if decision else "",
         "judgments": [(judgment, phrases.in_review(judgment, item)) for judgment in judgments],
         "judged_by": phrases.judged_by(judgments),
-        "hidden": is_blind,
+        "hidden": is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer),
         "waiting": adjudication.awaiting_review(queue)[:100].count(),
         "kind": kind,
         **kind.trajectory_context(_shown_assignment(item), _part_url(item)),
@@ -125,6 +130,11 @@ def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUI
     if is_own and annotator == annotator_of(request.member):
         return redirect("annotation:mine", queue_id=queue.pk)
     return redirect("annotation:queue_item", queue_id=queue.pk, item_id=item.pk)
+
+
+def _decision_on(request: HtmxRequest, item: Item) -> Adjudication | None:
+    visible = Adjudication.objects.visible_to(request.member).valid()
+    return visible.filter(item=item).select_related("by", "item").first()
 
 
 def _shown_assignment(item: Item) -> Assignment:

@@ -20,7 +20,6 @@ from apps.gateway.models import Session
 from apps.gateway.queries import progress_context, record_of, sessions_for_list
 from apps.trajectories import unsaved
 from apps.trajectories.content_responses import answer_for
-from apps.trajectories.rendering.steps import StepView
 
 SESSION_COLUMNS = (by_age("Opened"),)
 COMMAND = """curl {url} \\
@@ -86,8 +85,9 @@ def _find(request: HtmxRequest, session_id: UUID) -> Session:
     )
 
 
-def _views(session: Session, first: int) -> list[StepView]:
-    return unsaved.views_from(unsaved.steps_of(record_of(session)), [], first, _parts(session))
+def _views(session: Session, first: int) -> list[unsaved.LiveStep]:
+    record = record_of(session)
+    return unsaved.views_from(unsaved.steps_of(record), [], first, _parts(session), record.info["calls"])
 
 
 def _parts(session: Session) -> str:

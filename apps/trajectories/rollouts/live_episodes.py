@@ -19,7 +19,7 @@ from apps.ingest.reading import read_line
 from apps.trajectories import unsaved
 from apps.trajectories.models import RolloutBatch, Step, Trajectory
 from apps.trajectories.outlines import clip
-from apps.trajectories.rendering.steps import StepView
+from apps.trajectories.unsaved import LiveStep
 from contract.messages import Message
 
 KEPT_SECONDS = 3600
@@ -103,7 +103,7 @@ def steps_of(batch_id: UUID, name: str) -> tuple[list[Step], list[Message]]:
     return unsaved.steps_of(record), list(record.closing)
 
 
-def views_from(batch_id: UUID, name: str, first: int, part_url: str) -> list[StepView]:
+def views_from(batch_id: UUID, name: str, first: int, part_url: str) -> list[LiveStep]:
     """The steps from `first` on, opened; `part_url` is completed with a step's index."""
     steps, answer = steps_of(batch_id, name)
     return unsaved.views_from(steps, answer, first, part_url)

@@ -1,4 +1,4 @@
-// An episode in progress: [data-following] holds its steps so far. live.js updates their number; missing
+// An episode or a session in progress: [data-following] holds its steps so far. live.js updates their number; missing
 // ones are fetched by index, so nothing is shown twice and gaps close automatically. A reader at the end stays at the end;
 // a reader further up stays there and is told how many steps have arrived.
 import { attach } from "../core/attach.js";
@@ -24,14 +24,7 @@ attach("[data-following]", (root, signal) => {
     if (busy || steps().length >= count()) return;
     busy = true;
     try {
-      const response = await fetch(`${root.dataset.stepsUrl}?from=${steps().length}`, {
-        headers: { "HX-Request": "true" },
-        credentials: "same-origin",
-        signal,
-      });
-      if (!response.ok) return;
-      const content = fragmentOf(await response.text());
-      add([...content.children].filter((step) => Number(step.dataset.step) >= steps().length));
+      await fetchSteps(Math.max(0, steps().length - 1));
     } catch {
       // The next update or poll tries again.
     } finally {
@@ -39,12 +32,43 @@ attach("[data-following]", (root, signal) => {
     }
   }
 
+  // The last step shown is fetched again, since what its calls returned comes with the next one.
+  async function fetchSteps(first) {
+    const response = await fetch(`${root.dataset.stepsUrl}?from=${first}`, {
+      headers: { "HX-Request": "true" },
+      credentials: "same-origin",
+      signal,
+    });
+    if (!response.ok) return;
+    const articles = [...fragmentOf(await response.text()).children];
+    // Another chat of the session is now the longest, and shown in place of this one.
+    if (first && articles[0] && articles[0].dataset.call !== steps()[first].dataset.call) {
+      list.replaceChildren();
+      seen = 0;
+      return fetchSteps(0);
+    }
+    add(articles);
+  }
+
   function add(articles) {
     if (!articles.length) return;
     const stay = isAtEnd();
-    list.append(...articles);
+    for (const article of articles) {
+      const shown = steps()[article.dataset.step];
+      if (shown) replace(shown, article);
+      else list.append(article);
+    }
     if (stay) pane.scrollTop = pane.scrollHeight;
     say();
+  }
+
+  function replace(shown, article) {
+    article.className = shown.className;
+    if (article.isEqualNode(shown)) return;
+    const isFocused = shown.contains(document.activeElement);
+    shown.replaceWith(article);
+    if (shown === current) current = article;
+    if (isFocused) article.focus({ preventScroll: true });
   }
 
   function say() {

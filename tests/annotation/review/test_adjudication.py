@@ -224,6 +224,25 @@ def test_whoever_decides_again_has_seen_what_others_said(disputed, reviewer, cli
     assert [made.was_blind for made in Adjudication.objects.order_by("pk")] == [True, False]
 
 
+def test_a_decision_made_meanwhile_is_shown_before_it_is_replaced(disputed, reviewer, client: Client):
+    client.force_login(reviewer.user)
+    address = client.get(reverse("annotation:review", args=[disputed.pk])).url
+    assert 'name="replaces" value=""' in client.get(address).content.decode()
+    item = Item.objects.get(disputed=True)
+    first = adjudicate(item=item, by=factories.member(of=disputed.workspace).user, strength=1, reason="It's safer.")
+    own = {"answer": "2", "reason": "It paid."}
+    refused = client.post(address, {**own, "replaces": ""})
+    assert refused.status_code == 422
+    page = refused.content.decode()
+    assert "This item was decided meanwhile" in page
+    assert "It&#x27;s safer." in page
+    assert "It paid.</textarea>" in page
+    assert f'name="replaces" value="{first.pk}"' in page
+    assert client.post(address, {**own, "replaces": str(first.pk)}).status_code == 302
+    last = Adjudication.objects.valid().get()
+    assert (last.by, last.reason, last.was_blind) == (reviewer.user, "It paid.", False)
+
+
 def test_the_list_of_disputes_leads_to_review_until_all_are_decided(disputed, reviewer, client):
     client.force_login(reviewer.user)
     review = reverse("annotation:review", args=[disputed.pk])
