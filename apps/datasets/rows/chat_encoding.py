@@ -2,8 +2,8 @@ r"""Normalizes chat messages for rows, in the format that TRL and chat templates
 
 - Tool-call arguments are objects, which chat templates expect; a string that holds a JSON object is decoded to that object. If they aren't
   a JSON object, or contain an integer beyond 64 bits, they stay the string that the policy wrote.
-- Content is always text: typed parts are joined, and a non-text part is named in brackets. `developer` messages become `system`
-  messages, which every chat template supports.
+- Content is always text: typed parts are joined, and a non-text part is named in brackets, except beside an assistant's text, since the policy
+  didn't write that name. `developer` messages become `system` messages, which every chat template supports.
 - `tools` is one JSON string. As a column of structs, Arrow would merge the schemas of different tools into one with nulls.
 - Assistant messages that the policy didn't write, which were context of its turns, have OpenAI's mark `"weight": 0`.
 - NUL characters stay. Lone surrogates, which no tokenizer can encode, become U+FFFD unless the recipe keeps them.
@@ -78,7 +78,7 @@ def _normalized(raw: dict[str, Json]) -> dict[str, Json]:
     # Unrolled, with the common cases first, since this runs for every message of every row.
     role, content = raw["role"], raw.get("content")
     if type(content) is not str:
-        content = _text(content)
+        content = _text(content, is_written=role == "assistant")
     elif len(raw) == 2 and role != "developer" and list(raw) == PLAIN:
         return raw
     message: dict[str, Json] = {"role": "system" if role == "developer" else role}
@@ -127,23 +127,27 @@ def encode_tools(chosen: Sequence[Json], rejected: Sequence[Json]) -> bytes:
     return orjson.dumps(encode(tools).decode())
 
 
-def _text(content: Json) -> str:
+def _text(content: Json, *, is_written: bool) -> str:
+    """The content as text. is_written: a policy wrote it."""
     if isinstance(content, str):
         return content
     if not content:
         return ""
-    if isinstance(content, list):
-        return "\n".join(_part(part) for part in content)
-    return encode(content).decode()
+    if not isinstance(content, list):
+        return encode(content).decode()
+    texts = [text for part in content if (text := _text_of(part)) is not None]
+    return "\n".join(texts if is_written and texts else map(_part, content))
+
+
+def _text_of(part: Json) -> str | None:
+    """The text of a part; None if it has none."""
+    text = part.get("text") if isinstance(part, dict) else part
+    return text if isinstance(text, str) else None
 
 
 def _part(part: Json) -> str:
-    if isinstance(part, str):
-        return part
-    text = part.get("text") if isinstance(part, dict) else None
-    if isinstance(text, str):
-        return text
-    return f"[{part.get('type', 'part') if isinstance(part, dict) else 'part'}]"
+    text = _text_of(part)
+    return f"[{part.get('type', 'part') if isinstance(part, dict) else 'part'}]" if text is None else text
 
 
 def _call(call: dict[str, Json]) -> dict[str, Json]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.normalization.fields import first_of, prompt_key, prompt_of
-from apps.ingest.normalization.parts import call_of, kind_of, result_of, turns_in
+from apps.ingest.normalization.parts import UNREADABLE, call_of, kind_of, result_of, turns_in
 from apps.ingest.normalization.roles import CALL, REASONING, normalized
 from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
 from contract import jsontext
@@ -354,20 +354,32 @@ def _tool_schema(tool: Json) -> Json:
 
 
 def _split_parts(message: Message) -> list[Json]:
-    """Remove reasoning and calls from an assistant's typed parts and return the calls. The remaining parts are its content."""
+    """Remove reasoning and calls from an assistant's typed parts and return the calls. The remaining parts are its content.
+
+    Consecutive texts are one: models write them without a break, and APIs split them where a citation or a chunk begins.
+    """
     calls: list[Json] = []
     reasoning: list[str] = []
     rest: list[Json] = []
+    is_text_before = False
     for part in message["content"]:
-        kind = kind_of(part)
+        kind, is_text_after, is_text_before = kind_of(part), is_text_before, False
+        if kind in UNREADABLE:
+            continue
         if kind in REASONING_PARTS or (type(part) is dict and part.get("thought") is True):  # Gemini
             reasoning.append(
                 _as_text(part.get("thinking", part.get("reasoning", part.get("text", part.get("value", "")))))
             )
         elif (call := call_of(part)) is not None:
             calls.append(call)
-        else:
+        elif (text := _text_in(part)) is None:
             rest.append(part)
+        else:
+            if is_text_after:
+                rest[-1] += text
+            else:
+                rest.append(text)
+            is_text_before = True
     if reasoning and "reasoning_content" not in message:
         message["reasoning_content"] = "\n\n".join(reasoning)
     message["content"] = _content(rest) if rest else None if calls else ""
@@ -388,6 +400,14 @@ def _content(value: Json) -> Json:
     if len(parts) == 1 and parts[0].get("type") == "text" and type(parts[0].get("text")) is str:
         return parts[0]["text"]
     return parts
+
+
+def _text_in(part: Json) -> str | None:
+    """The text of a text part; None for any other part."""
+    if type(part) is not dict:
+        return part if type(part) is str else None
+    text_part = _part(part)
+    return text_part["text"] if text_part.get("type") == "text" else None
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:

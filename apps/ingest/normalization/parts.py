@@ -15,6 +15,8 @@ from apps.ingest.records import Json, Message
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
 BOUNDS = frozenset({"step-start", "step-finish"})
 """Parts that only mark the start or end of a model response."""
+UNREADABLE = BOUNDS | {"redacted_thinking"}
+"""Parts of an assistant's message without anything to read: marks, and reasoning that the provider encrypted."""
 FAILED = frozenset({"output-error", "error"})
 ANSWERED = frozenset({"output-available", "result", "completed"})
 

@@ -29,6 +29,11 @@ def user(text: str) -> Message:
             {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {}}]},
             {"role": "user", "content": "see\n[image_url]"},
         ),
+        (
+            {"role": "assistant", "content": [{"type": "text", "text": "So."}, {"type": "source-url", "url": "…"}]},
+            {"role": "assistant", "content": "So."},
+        ),
+        ({"role": "assistant", "content": [{"type": "image"}]}, {"role": "assistant", "content": "[image]"}),
         ({"role": "user", "content": "NUL \x00 stays"}, {"role": "user", "content": "NUL \x00 stays"}),
         ({"role": "user", "content": "lone \ud800"}, {"role": "user", "content": "lone \ufffd"}),
     ],

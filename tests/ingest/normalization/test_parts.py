@@ -58,6 +58,24 @@ def test_a_message_that_holds_what_a_tool_answered_is_cut_where_it_was_interrupt
     assert chat.waiting == []
 
 
+@pytest.mark.parametrize(
+    ("parts", "content"),
+    [
+        ([{"type": "step-start"}, WORDS], "21."),
+        ([{"type": "redacted_thinking", "data": "…"}, WORDS], "21."),
+        ([{"type": "text", "text": "It's "}, {"type": "text", "text": "21.", "citations": [{}]}], "It's 21."),
+        ([{"text": "It's "}, "21."], "It's 21."),
+        (
+            [WORDS, {"type": "step-start"}, WORDS, {"type": "image", "image": "…"}],
+            [WORDS, WORDS, {"type": "image", "image": "…"}],
+        ),
+    ],
+)
+def test_an_answer_is_what_the_policy_wrote_without_marks_or_breaks(parts, content):
+    (step,) = to_steps([ASKED, {"role": "assistant", "content": parts}]).steps
+    assert step.message == {"role": "assistant", "content": content}
+
+
 def test_calls_in_a_row_were_made_at_once():
     calls = [invoked(type="tool-weather"), invoked(type="tool-weather", toolCallId="c2")]
     together = to_steps([{"role": "assistant", "parts": [*calls, WORDS]}]).steps
