@@ -184,15 +184,27 @@ def evidence_of(experiment: Experiment) -> dict[str, Any]:
     return {"experiment": str(experiment.pk), "name": experiment.name, **figures}
 
 
-@transaction.atomic
-def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: str) -> None:
-    """Make one of the two policies the champion, on the current evidence.
-
-    A traffic split that feeds the experiment is switched off, so that all traffic goes to the champion. The experiment ends with it, since no more
-    sessions would arrive. Raises AlreadyChampion if nothing would change.
+def split_compared(experiment: Experiment) -> TrafficSplit | None:
+    """The traffic split that a promotion turns off, so that all traffic goes to the champion. None if it's off, feeds another experiment, or routes to
+    other policies by now.
     """
-    split = experiment.split if experiment.split and experiment.split.is_on else None
-    ends = experiment.split is not None and experiment.state == Experiment.State.LABELING
+    split = experiment.split
+    if split is None or not split.is_on or split.experiment not in (None, experiment.pk):
+        return None
+    arms = set(split.arms.values_list("policy_id", flat=True))
+    return split if arms == {experiment.policy_a_id, experiment.policy_b_id} else None
+
+
+@transaction.atomic
+def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: str) -> TrafficSplit | None:
+    """Make one of the two policies the champion, on the current evidence; returns the traffic split that this turned off.
+
+    A live experiment ends with it, since no more sessions would arrive. Raises AlreadyChampion if nothing would change.
+    """
+    if experiment.split_id:
+        experiment.split = TrafficSplit.objects.select_for_update(no_key=True).get(pk=experiment.split_id)
+    split = split_compared(experiment)
+    ends = experiment.is_live and experiment.state == Experiment.State.LABELING
     try:
         promotions.promote(
             policy=policy,
@@ -208,6 +220,7 @@ def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: st
         _end(experiment, by=by, promoted=policy)
     if split is not None:
         switch(split=split, is_on=False, by=by, reason=f"{policy} was promoted from {experiment}.")
+    return split
 
 
 @transaction.atomic
@@ -225,7 +238,8 @@ def _end(experiment: Experiment, *, by: User | None, promoted: Policy | None = N
     figures = current_standing(locked)
     if by is None and figures.outcome is Outcome.UNDECIDED:
         return False
-    verdict = {**figures.as_evidence(), "stopped_by_rule": by is None, "stopped_by": by.name if by else ""}
+    is_by_rule = figures.outcome is not Outcome.UNDECIDED  # also if somebody stops it before the next periodic check
+    verdict = {**figures.as_evidence(), "stopped_by_rule": is_by_rule, "stopped_by": by.name if by else ""}
     if promoted:
         verdict["promoted"] = promoted.name
     locked.state, locked.verdict, locked.stopped_at = Experiment.State.STOPPED, verdict, now()
@@ -248,6 +262,6 @@ def _end(experiment: Experiment, *, by: User | None, promoted: Policy | None = N
         page=reverse("arena:experiment", args=[experiment.pk]),
         id=str(experiment.pk),
         outcome=str(figures.outcome),
-        stopped_by_rule=by is None,
+        stopped_by_rule=is_by_rule,
     )
     return True

@@ -134,11 +134,13 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "figures": figures,
         "winner": winner,
         "champion": champion,
+        "split_compared": lifecycle.split_compared(experiment),
         "can_roll_back": len(champions) > 1,
         "difference_words": _difference_text(figures.success_difference),
         "judged_words": f"{figures.items_judged} of {figures.items}",
         "batches": batches,
         "left_out": _left_out(experiment, figures),
+        "held_up": _held_up(experiment),
         "stopped_batches": [batch for batch in batches if batch.state in (JobState.FAILED, JobState.CANCELLED)],
         "moving": experiment.state in MOVING,
         "open_queue": open_queue,
@@ -160,6 +162,18 @@ def _left_out(experiment: Experiment, figures: Standing) -> str:
     return f"{missing} of {played} tasks {predicate} a policy took no steps, so there was nothing to judge."
 
 
+def _held_up(experiment: Experiment) -> str:
+    """Why an experiment that waits for judgments gets none."""
+    if experiment.state != Experiment.State.LABELING:
+        return ""
+    if experiment.queue and experiment.queue.state != Queue.State.OPEN:
+        state = experiment.queue.get_state_display().lower()
+        return f"Its queue is {state}, so nobody is given pairs to judge. Resume the queue, or stop the experiment."
+    if experiment.is_live and experiment.split and not experiment.split.is_on:
+        return f"{experiment.split} is off, so no new sessions take part. Turn it on, or stop the experiment."
+    return ""
+
+
 def _difference_text(difference: Interval) -> str:
     """ "Success differs by +12 points …", or "" if no task has trajectories of both."""
     if difference.estimate is None:
@@ -169,7 +183,7 @@ def _difference_text(difference: Interval) -> str:
     ]
     return (
         f"By the environment's check, A minus B is {points[0]} points ({points[1]} to {points[2]}), "
-        f"paired over {difference.n} tasks."
+        f"paired over {difference.n} task{'' if difference.n == 1 else 's'}."
     )
 
 
@@ -195,8 +209,9 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
         return render(
             request, "arena/experiment.html", {**_experiment_context(experiment), "promotion_form": form}, status=422
         )
+    ends = experiment.is_live and experiment.state == Experiment.State.LABELING
     try:
-        lifecycle.promote_from(
+        split = lifecycle.promote_from(
             experiment=experiment,
             policy=form.cleaned_data["policy"],
             by=request.user,
@@ -205,11 +220,8 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
     except promotions.AlreadyChampion as refusal:
         messages.info(request, str(refusal))
     else:
-        goes_on = (
-            f" It answers every new session of {experiment.split}, and the live experiment has ended."
-            if experiment.split
-            else ""
-        )
+        goes_on = f" It answers every new session of {split}." if split else ""
+        goes_on += " The live experiment has ended." if ends else ""
         messages.success(request, f"{form.cleaned_data['policy']} is champion of {experiment.environment}.{goes_on}")
     return redirect("arena:experiment", experiment.pk)
 

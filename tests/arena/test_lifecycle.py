@@ -361,6 +361,17 @@ def test_success_is_compared_task_by_task(researcher):
     assert figures.outcome is Outcome.UNDECIDED
 
 
+def test_stopping_what_the_rule_would_end_a_moment_later_is_no_early_stop(researcher):
+    experiment = begin(researcher)
+    runs_arrive(experiment)
+    advance(experiment)
+    experiment.refresh_from_db()
+    judge(experiment, 2, how_many=10)
+    stop_experiment(experiment=experiment, by=researcher.user)
+    experiment.refresh_from_db()
+    assert (experiment.verdict["outcome"], experiment.verdict["stopped_by_rule"]) == ("a_better", True)
+
+
 def test_stopping_early_is_recorded_as_that(researcher):
     experiment = begin(researcher)
     with pytest.raises(NotRunning):

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Item, Queue
+from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.arena import live_feed
 from apps.arena.lifecycle import advance, promote_from, stop_experiment
 from apps.arena.models import Experiment, LiveAttempt
@@ -310,6 +311,30 @@ def test_the_champion_that_wins_gets_all_sessions_too(
         promote_from(**{**arguments, "experiment": Experiment.objects.get()})
 
 
+def test_a_split_that_compares_something_else_by_now_stays_on(
+    client: Client, split: TrafficSplit, researcher: Membership
+) -> None:
+    start(client, split)
+    first = Experiment.objects.get()
+    stop_experiment(experiment=first, by=researcher.user)
+    assert start(client, split, name="again?").status_code == 201
+    page, promote = (reverse(f"arena:{name}", args=[first.pk]) for name in ("experiment", "promote"))
+    assert "is turned off" not in client.get(page).content.decode()
+    old, new = arms_of(split)
+    content = client.post(promote, {"policy": str(new.pk), "reason": "Better."}, follow=True).content.decode()
+    assert "new is champion of shop.</" in content
+    second = Experiment.objects.get(name="again?")
+    split.refresh_from_db()
+    assert (second.state, split.is_on, split.experiment) == ("labeling", True, second.pk)
+
+    stop_experiment(experiment=second, by=researcher.user)
+    third = factories.served_policy(of=researcher.workspace)
+    change_split(split=split, arms=[ArmPlan(new, 9), ArmPlan(third, 1)], by=researcher.user)
+    assert promote_from(experiment=first, policy=old, by=researcher.user, reason="It was better.") is None
+    split.refresh_from_db()
+    assert split.is_on
+
+
 def test_promoting_while_it_runs_ends_it_and_says_so(
     client: Client, split: TrafficSplit, researcher: Membership
 ) -> None:
@@ -321,7 +346,7 @@ def test_promoting_while_it_runs_ends_it_and_says_so(
     assert "This ends the live experiment" in client.get(page).content.decode()
     sent = {"policy": str(arms_of(split)[1].pk), "reason": "It never loses an order."}
     content = client.post(reverse("arena:promote", args=[experiment.pk]), sent, follow=True).content.decode()
-    assert "and the live experiment has ended." in content
+    assert "The live experiment has ended." in content
     words = f"Ended when {researcher.user.name} promoted new, before the stopping rule was met"
     assert words in content
     experiment.refresh_from_db()
@@ -405,6 +430,22 @@ def test_the_page_of_a_live_experiment_says_what_it_waits_for(client: Client, sp
     both(split, "lamp")
     advance(experiment)
     assert "1 of 20 tasks have been attempted by both arms so far" in client.get(path).text
+    assert "no new sessions take part" not in client.get(path).text
+    switch(split=split, is_on=False, by=None)
+    assert f"{split} is off, so no new sessions take part." in client.get(path).text
+    close_queue(queue=Queue.objects.get(), by=None)
+    assert "Its queue is closed, so nobody is given pairs to judge." in client.get(path).text
+
+
+def test_one_that_was_stopped_before_its_first_pair_had_no_identical_ones(
+    client: Client, split: TrafficSplit, researcher: Membership
+) -> None:
+    start(client, split)
+    experiment = Experiment.objects.get()
+    stop_experiment(experiment=experiment, by=researcher.user)
+    page = client.get(reverse("arena:experiment", args=[experiment.pk])).text
+    assert "identical" not in page
+    assert f"Stopped early by {researcher.user.name}." in " ".join(page.split())
 
 
 @pytest.mark.django_db(transaction=True)
