@@ -62,3 +62,13 @@ def test_another_algorithm_is_checked_once_its_settings_are_there(form: Page):
     with form.expect_request(lambda request: "normalize=" in (request.post_data or "")):
         expect(form.locator("select[name=normalize]")).to_be_enabled()
     assert checks[-1]["algorithm"] == ["rloo"]
+
+
+def test_a_preset_that_is_chosen_just_as_settings_arrive_is_shown(form: Page):
+    form.evaluate(
+        """() => document.addEventListener("htmx:afterSwap", ({ detail }) => {
+          if (detail.target.id === "settings") document.querySelector("[name=preset][value=quick]").click();
+        })"""
+    )
+    form.locator("input[name=algorithm][value=rloo]").check(force=True)
+    expect(form.locator("input[name=optimizer-max_steps]")).to_have_attribute("placeholder", "20")
