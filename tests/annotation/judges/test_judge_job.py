@@ -372,6 +372,10 @@ def test_a_model_is_sent_from_the_queues_page_and_its_agreement_with_people_show
         "completion_price": 2,
     }
     assert researcher.post(address, form).url == address
+    assert "Prefer what works.</textarea>" in researcher.get(address).content.decode()
+    updates = researcher.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "lamp" in updates
+    assert "<textarea" not in updates  # it would replace a prompt that somebody is writing
     run_slice(Judge.objects.get().pk)
     person = factories.annotator(of=workspace)
     for strength in (1, -1):

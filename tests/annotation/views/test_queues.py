@@ -152,6 +152,13 @@ def test_a_judged_queue_offers_the_version_that_holds_it_and_another_where_more_
     assert "version 3" not in researcher.get(at("queue", queue)).content.decode()
 
 
+def test_a_list_without_known_answers_doesnt_wait_for_items(researcher, workspace):
+    queue = builders.queue(of=workspace)
+    page = researcher.get(f"{reverse('annotation:items', args=[queue.pk])}?show=known").content.decode()
+    assert "No known answers" in page
+    assert "being filled" not in page
+
+
 def test_disputed_items_are_listed_by_themselves(researcher, workspace):
     peaceful, disputed = judged_queue(workspace, [2, 1]), judged_queue(workspace, [2, -1])
     assert "No disputes" in researcher.get(at("items", peaceful), {"show": "disputed"}).content.decode()
