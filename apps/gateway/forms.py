@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 from django import forms
+from django.db.models import Q
 
 from apps.accounts.models import Membership
 from apps.common.names import NameField
@@ -14,8 +15,8 @@ from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSp
 from apps.gateway.targets import answering
 from apps.policies.models import Endpoint, Policy
 
-ARM_NUMBERS = range(1, MAX_ARMS)
-"""Indices of the form's arms; the canary has separate fields."""
+REGULAR_ARMS = MAX_ARMS - 1
+"""Arms that a form offers besides the canary; those of a split that has more, without a canary, are all there."""
 USUAL_CANARY = 5
 MAX_PRICED = 500
 """Maximum number of policies and endpoints to choose from; others can be priced with REST."""
@@ -45,9 +46,13 @@ class ArmsForm(forms.Form):
     def __init__(self, *args: Any, member: Membership, split: TrafficSplit | None = None, **kwargs: Any) -> None:
         arms = list(split.arms.order_by("pk")) if split else []
         super().__init__(*args, **kwargs)
-        served = _served(member)
+        # Arms that aren't served anymore are choices, too: otherwise they would be removed, unsaid, with any other change.
+        visible = Policy.objects.visible_to(member)
+        served = visible.filter(Q(pk__in=answering(member).values("pk")) | Q(pk__in=[arm.policy_id for arm in arms]))
+        served = served.order_by("-id")
         regular_arms = [arm for arm in arms if not arm.is_canary]
-        for number in ARM_NUMBERS:
+        self._numbers = range(1, max(REGULAR_ARMS, len(regular_arms)) + 1)
+        for number in self._numbers:
             arm = regular_arms[number - 1] if number <= len(regular_arms) else None
             self.fields[f"policy_{number}"] = forms.ModelChoiceField(
                 served,
@@ -73,7 +78,7 @@ class ArmsForm(forms.Form):
 
     @property
     def arm_fields(self) -> list[ArmFields]:
-        return [ArmFields(self[f"policy_{number}"], self[f"weight_{number}"]) for number in ARM_NUMBERS]
+        return [ArmFields(self[f"policy_{number}"], self[f"weight_{number}"]) for number in self._numbers]
 
     @property
     def plans(self) -> list[ArmPlan]:
@@ -81,7 +86,7 @@ class ArmsForm(forms.Form):
         data = self.cleaned_data
         arms = [
             ArmPlan(policy, data[f"weight_{number}"] or 1)
-            for number in ARM_NUMBERS
+            for number in self._numbers
             if (policy := data[f"policy_{number}"])
         ]
         canary = [ArmPlan(data["canary"], data["percent"] or USUAL_CANARY, is_canary=True)] if data["canary"] else []

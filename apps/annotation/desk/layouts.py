@@ -117,7 +117,7 @@ def arrangement_of(queue: Queue, user: User) -> Arrangement:
     choice = of_queue or of_kind
     layout = choice.layout if choice else None
     changes = of_queue.changes if of_queue else {}
-    base = complete(queue.kind, layout.settings if layout else queue.layout)
+    base = _base(queue, layout)
     settings = complete(queue.kind, changes, base)
     return Arrangement(
         settings=settings,
@@ -129,12 +129,16 @@ def arrangement_of(queue: Queue, user: User) -> Arrangement:
     )
 
 
+def _base(queue: Queue, layout: DeskLayout | None) -> dict[str, str]:
+    """A saved layout as it applies in this queue: what it was saved without, in a queue of another kind, is the queue's default."""
+    return complete(queue.kind, layout.settings if layout else {}, queue.layout)
+
+
 @transaction.atomic
 def arrange(*, queue: Queue, user: User, settings: Settings) -> None:
     """Use these settings in this queue, without saving them under a name."""
     choice = _held(queue, user)
-    base = choice.layout.settings if choice.layout else queue.layout
-    before = complete(queue.kind, base)
+    before = _base(queue, choice.layout)
     layout = complete(queue.kind, settings, choice.changes, before)
     _act(choice, "the change", changes={name: value for name, value in layout.items() if value != before[name]})
 

@@ -90,6 +90,17 @@ def test_a_researcher_sets_the_default_of_a_queue_which_overrides_nobodys_choice
     assert queue.layout == {"sides": "stacked", "text": "large"}  # omitted settings stay the same
 
 
+def test_a_layout_from_a_queue_of_another_kind_leaves_other_settings_to_the_queue(annotator: Membership, queue: Queue):
+    rating = builders.queue_of_trajectories(Queue.Kind.RATING, of=annotator.workspace)
+    act(annotator, rating, "arrange", text="large")
+    act(annotator, rating, "save", name="Reading")
+    Queue.objects.filter(pk=queue.pk).update(layout={"sides": "stacked", "text": "largest"})
+    act(annotator, queue, "choose", layout=str(DeskLayout.objects.get().pk))
+    assert (shown(annotator, queue)["text"], shown(annotator, queue)["sides"]) == ("large", "stacked")
+    act(annotator, queue, "arrange", bar="right")
+    assert LayoutChoice.objects.get(queue=queue).changes == {"bar": "right"}
+
+
 def test_a_layout_changes_nothing_of_what_is_judged(annotator: Membership, queue: Queue):
     browser = as_(annotator)
     shown(annotator, queue)

@@ -90,6 +90,24 @@ def test_the_form_of_a_change_shows_what_is_there(client: Client, policies: list
     assert arms() == [("new", 5, False), ("old", 2, False)]
 
 
+def test_the_form_of_a_change_drops_no_arm(client: Client, policies: list[Policy], researcher: Membership) -> None:
+    home = researcher.workspace
+    five = [*policies, *(factories.served_policy(of=home, name=name) for name in ("fourth", "fifth"))]
+    split = factories.traffic_split(of=home, arms=five, environment="shop")
+    Policy.objects.filter(name="new").update(location="")  # it isn't served anymore
+    path = reverse("gateway:change_split", args=[split.pk])
+    page = client.get(path).text
+    assert [f'value="{policy.pk}" selected' in page for policy in five] == [True] * 5
+    shown = {f"policy_{number}": policy.pk for number, policy in enumerate(five, start=1)}
+    weights = {f"weight_{number}": arm.weight for number, arm in enumerate(split.arms.order_by("pk"), start=1)}
+    same = {"unit": split.unit, **shown, **weights}
+    assert client.post(path, same).status_code == 302
+    assert len(arms()) == 5
+    assert "new: not served anywhere" in client.post(path, {**same, "weight_1": 7}).text
+    assert client.post(path, {**same, "weight_1": 7, "policy_2": ""}).status_code == 302
+    assert [name for name, *_ in arms()] == ["old", "newer", "fourth", "fifth"]
+
+
 def test_one_click_turns_it_off_without_a_question_hours_later(client: Client, policies: list[Policy]) -> None:
     client.post(reverse("gateway:new_split"), form(policies))
     session = client.session
