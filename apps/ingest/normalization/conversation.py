@@ -14,7 +14,7 @@ from typing import Any
 
 from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.normalization.fields import first_of, prompt_key, prompt_of
-from apps.ingest.normalization.parts import UNREADABLE, call_of, kind_of, result_of, turns_in
+from apps.ingest.normalization.parts import UNREADABLE, call_of, kind_of, reasoning_of, result_of, turns_in
 from apps.ingest.normalization.roles import CALL, REASONING, normalized
 from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
 from contract import jsontext
@@ -27,7 +27,6 @@ NOT_LEARNED = {
 """Keys and values with which data sets mark an assistant turn as excluded from training."""
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-REASONING_PARTS = frozenset({"reasoning", "thinking"})
 REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 
 MESSAGE_KEYS = frozenset(
@@ -166,7 +165,8 @@ class Conversation:
         message: Message = {"role": "assistant", "content": entry.get("content")}
         info: dict[str, Json] = {}
         for key, value in entry.items():
-            if key not in MESSAGE_KEYS and value is not None:
+            is_unread = key not in MESSAGE_KEYS or (key in REASONING_KEYS and type(value) is not str)
+            if is_unread and value is not None:
                 info[key] = value
         for key in ("name", "refusal", "audio"):
             if entry.get(key) is not None:
@@ -366,10 +366,8 @@ def _split_parts(message: Message) -> list[Json]:
         kind, is_text_after, is_text_before = kind_of(part), is_text_before, False
         if kind in UNREADABLE:
             continue
-        if kind in REASONING_PARTS or (type(part) is dict and part.get("thought") is True):  # Gemini
-            reasoning.append(
-                _as_text(part.get("thinking", part.get("reasoning", part.get("text", part.get("value", "")))))
-            )
+        if (thought := reasoning_of(part)) is not None:
+            reasoning.append(thought)
         elif (call := call_of(part)) is not None:
             calls.append(call)
         elif (text := _text_in(part)) is None:
@@ -381,7 +379,7 @@ def _split_parts(message: Message) -> list[Json]:
                 rest.append(text)
             is_text_before = True
     if reasoning and "reasoning_content" not in message:
-        message["reasoning_content"] = "\n\n".join(reasoning)
+        message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
     message["content"] = _content(rest) if rest else None if calls else ""
     return calls
 

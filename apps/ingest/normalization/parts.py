@@ -15,8 +15,9 @@ from apps.ingest.records import Json, Message
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
 BOUNDS = frozenset({"step-start", "step-finish"})
 """Parts that only mark the start or end of a model response."""
-UNREADABLE = BOUNDS | {"redacted_thinking"}
+UNREADABLE = BOUNDS | {"redacted_thinking", "redacted-reasoning"}
 """Parts of an assistant's message without anything to read: marks, and reasoning that the provider encrypted."""
+REASONING = frozenset({"reasoning", "thinking"})
 FAILED = frozenset({"output-error", "error"})
 ANSWERED = frozenset({"output-available", "result", "completed"})
 
@@ -38,11 +39,28 @@ def call_of(entry: Json) -> Json | None:
     if kind == "toolRequest":  # goose
         value = mapping(mapping(part.get("toolCall")).get("value"))
         return {"id": part.get("id"), "name": value.get("name"), "arguments": value.get("arguments")}
+    if type(bedrock := part.get("toolUse")) is dict:
+        return {"id": bedrock.get("toolUseId"), "name": bedrock.get("name"), "arguments": bedrock.get("input")}
     if invocation := _invocation(part):
         return invocation[0]
     if "toolName" in part and kind in ("", "tool-call") and "output" not in part:
         return {"id": part.get("toolCallId"), "name": part["toolName"], "arguments": first_of(part, "input", "args")}
     return None
+
+
+def reasoning_of(entry: Json) -> str | None:
+    """The reasoning that a part is, "" if the provider encrypted it; None for any other part."""
+    part = mapping(entry)
+    if type(bedrock := part.get("reasoningContent")) is dict:
+        return text(mapping(bedrock.get("reasoningText")).get("text"))
+    if kind_of(part) not in REASONING and part.get("thought") is not True:  # Gemini
+        return None
+    if part.get("redacted") is True:  # Inspect, which keeps the encrypted text
+        return text(part.get("summary"))
+    thought = first_of(part, "thinking", "reasoning", "text", "value")
+    if type(thought) is not list:
+        return text(thought)
+    return "".join(text(chunk["text"] if "text" in mapping(chunk) else chunk) for chunk in thought)  # Mistral
 
 
 def result_of(entry: Json) -> Message | None:
@@ -57,6 +75,12 @@ def result_of(entry: Json) -> Message | None:
         return _answer(part.get("toolCallId"), part.get("toolName"), first_of(part, "output", "result"))
     if kind == "tool_call_response":
         return _answer(part.get("id"), part.get("name"), first_of(part, "response", "result", "content"))
+    bedrock = mapping(part.get("toolResult"))
+    if "toolUseId" in bedrock:
+        content = bedrock.get("content")
+        if type(content) is list:
+            content = [text(entry["json"]) if "json" in mapping(entry) else entry for entry in content]
+        return _answer(bedrock["toolUseId"], None, content, is_error=bedrock.get("status") == "error")
     if kind == "toolResponse":
         result = mapping(part.get("toolResult"))
         value = result.get("value")

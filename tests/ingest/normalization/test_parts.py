@@ -76,6 +76,41 @@ def test_an_answer_is_what_the_policy_wrote_without_marks_or_breaks(parts, conte
     assert step.message == {"role": "assistant", "content": content}
 
 
+def test_bedrocks_parts_are_read():
+    thought = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "…"}}}
+    asks = {"toolUse": {"toolUseId": "c1", "name": "weather", "input": {"city": "Rome"}}}
+    results = [
+        {"toolResult": {"toolUseId": "c1", "content": [{"text": "21"}], "status": "success"}},
+        {"toolResult": {"toolUseId": "c2", "content": [{"json": {"line": None}}], "status": "error"}},
+    ]
+    chat = to_steps([ASKED, {"role": "assistant", "content": [thought, asks]}, {"role": "user", "content": results}])
+    (step,) = chat.steps
+    assert step.message == {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [CALL]}
+    assert chat.waiting == [
+        {"role": "tool", "tool_call_id": "c1", "content": "21"},
+        {"role": "tool", "tool_call_id": "c2", "content": '{"line":null}', "is_error": True},
+    ]
+
+
+@pytest.mark.parametrize(("summary", "reasoning"), [("It's warm.", "It's warm."), (None, "")])
+def test_encrypted_reasoning_is_not_text(summary, reasoning):
+    thought = {"type": "reasoning", "reasoning": "gAAAAB…", "redacted": True, "summary": summary}
+    (step,) = to_steps([ASKED, {"role": "assistant", "content": [thought, WORDS]}]).steps
+    assert step.message == {**ANSWERED, "reasoning_content": reasoning}
+
+
+def test_reasoning_in_chunks_is_one_text():
+    chunks = [{"type": "text", "text": "It's "}, {"type": "text", "text": "warm."}]
+    thought = {"type": "thinking", "thinking": chunks}
+    (step,) = to_steps(
+        [ASKED, {"role": "assistant", "content": [thought, WORDS], "reasoning": {"effort": "low"}}]
+    ).steps
+    assert (step.message, step.info) == (
+        {**ANSWERED, "reasoning_content": "It's warm."},
+        {"reasoning": {"effort": "low"}},
+    )
+
+
 def test_calls_in_a_row_were_made_at_once():
     calls = [invoked(type="tool-weather"), invoked(type="tool-weather", toolCallId="c2")]
     together = to_steps([{"role": "assistant", "parts": [*calls, WORDS]}]).steps
