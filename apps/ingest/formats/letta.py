@@ -7,16 +7,16 @@ from typing import Any
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.chat import Chat, chat_trajectory
-from apps.ingest.normalization.fields import first_of, mapping, optional_list, text
+from apps.ingest.normalization.fields import mapping, optional_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
 
 SHAPE = "a list of messages with `message_type` (“user_message”, “tool_call_message”, …), alone or in `messages`"
 ROLES = {"system_message": "system", "user_message": "user", "assistant_message": "assistant"}
-REASONING = ("reasoning_message", "hidden_reasoning_message")
+REASONING, ENCRYPTED = "reasoning_message", "hidden_reasoning_message"
 CALLS = ("tool_call_message", "approval_request_message")
 RESULT = "tool_return_message"
-KNOWN = frozenset({*ROLES, *REASONING, *CALLS, RESULT})
+KNOWN = frozenset({*ROLES, REASONING, ENCRYPTED, *CALLS, RESULT})
 
 
 def _entries(row: Json) -> list[dict[str, Any]]:
@@ -38,12 +38,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _message(entry: dict[str, Any]) -> Iterator[Message]:
-    """The messages of an entry; none for usage statistics and stop reasons."""
+    """The messages of an entry; none for usage statistics, stop reasons, and encrypted reasoning."""
     kind = text(entry.get("message_type"))
     if kind in ROLES:
         yield {"role": ROLES[kind], "content": entry.get("content")}
-    elif kind in REASONING:
-        yield {"role": "reasoning", "content": first_of(entry, "reasoning", "hidden_reasoning")}
+    elif kind == REASONING:
+        yield {"role": "reasoning", "content": entry.get("reasoning")}
     elif kind in CALLS:
         for call in optional_list(entry, "tool_calls") or [entry.get("tool_call")]:
             yield {"role": "function_call", **mapping(call)}

@@ -43,8 +43,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 def _message(entry: RawMessage) -> Message:
     role = "user" if entry.get("isCreatedByUser") else "assistant"
     parts = [entry_part for part in optional_list(entry, "content") for entry_part in _parts(part)]
-    content = text(entry.get("text"))
-    return {"role": role, "content": parts or content, **({"error": content} if entry.get("error") is True else {})}
+    is_error = entry.get("error") is True  # its text is LibreChat's, not the policy's
+    return {"role": role, "content": parts or text(entry.get("text")), **({"loss": False} if is_error else {})}
 
 
 def _parts(value: Json) -> Iterator[Json]:

@@ -55,6 +55,10 @@ def _messages(entry: RawMessage) -> Iterator[Message]:
     if role != "assistant" or type(content) is not str:
         yield {"role": role, "content": content, **(extra if role == "assistant" else {})}
         return
+    if entry.get("error") and not content.strip():  # nothing was answered
+        problem = entry["error"]
+        yield {"role": role, "content": text(mapping(problem).get("content", problem)), "loss": False}
+        return
     yield {"role": role, "content": list(_parts(content)), **extra}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import count, duration_between, mapping, number, required_list, text
-from apps.ingest.normalization.parts import kind_of
+from apps.ingest.normalization.parts import BOUNDS, kind_of
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
 
@@ -39,6 +39,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 def _message(details: dict[str, Any], parts: list[Json]) -> Message:
     visible = [part for part in parts if kind_of(part) not in ASIDE]
+    if (problem := _problem_of(details)) and all(kind_of(part) in BOUNDS for part in visible):  # nothing was answered
+        return {"role": details.get("role"), "content": problem, "loss": False}
     return {"role": details.get("role"), "content": [_plain(mapping(part)) for part in visible]}
 
 
@@ -60,8 +62,12 @@ def _describe(conversation: Conversation, steps_before: int, details: dict[str, 
     step.completion_tokens = count(tokens.get("output"))
     seconds = duration_between(number(times.get("created")), number(times.get("completed")))
     step.seconds = None if seconds is None else seconds / 1000
-    if failed := mapping(details.get("error")):
-        step.error = text(mapping(failed.get("data")).get("message")) or text(failed.get("name"))
+    step.error = _problem_of(details) or None
+
+
+def _problem_of(details: dict[str, Any]) -> str:
+    failed = mapping(details.get("error"))
+    return text(mapping(failed.get("data")).get("message")) or text(failed.get("name"))
 
 
 FORMAT = Format(

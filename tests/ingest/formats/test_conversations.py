@@ -45,6 +45,36 @@ def test_a_call_its_result_and_the_answer_are_told_apart(name: str) -> None:
     assert record.policy == {"claude-ai": None, "copilot-chat": "copilot/m"}.get(name, "m")
 
 
+def of_librechat() -> dict[str, Any]:
+    row = copy.deepcopy(EXAMPLES["librechat"])
+    last = row["messages"][-1]["messageId"]
+    failed = {"messageId": "e", "parentMessageId": last, "isCreatedByUser": False, "text": "Quota!", "error": True}
+    return {**row, "messages": [*row["messages"], failed]}
+
+
+def of_open_webui() -> dict[str, Any]:
+    row = copy.deepcopy(EXAMPLES["open-webui"])
+    history = row["chat"]["history"]
+    failed = {"role": "assistant", "content": "", "error": {"content": "Quota!"}, "parentId": history["currentId"]}
+    row["chat"]["history"] = {"messages": {**history["messages"], "e": {"id": "e", **failed}}, "currentId": "e"}
+    return row
+
+
+def of_opencode() -> dict[str, Any]:
+    row = copy.deepcopy(EXAMPLES["opencode"])
+    failed = {"role": "assistant", "error": {"name": "APIError", "data": {"message": "Quota!"}}}
+    return {**row, "messages": [*row["messages"], {"info": failed, "parts": [{"type": "step-start"}]}]}
+
+
+@pytest.mark.parametrize(
+    "row", [of_librechat(), of_open_webui(), of_opencode()], ids=["librechat", "open-webui", "opencode"]
+)
+def test_an_error_in_place_of_an_answer_is_not_the_policys(row: Any, request: pytest.FixtureRequest) -> None:
+    record = read(request.node.callspec.id, row)
+    assert [step.message["content"] for step in record.steps] == [None, "One."]
+    assert record.closing == [{"role": "assistant", "content": "Quota!", "loss": False}]
+
+
 @pytest.mark.parametrize("name", EXPORTS)
 def test_a_file_of_conversations_is_one_list_of_records(name: str) -> None:
     body = json.dumps([EXAMPLES[name]] * 2, indent=1).encode()

@@ -333,6 +333,16 @@ def test_agents_of_magentic_one_are_one_policy_and_its_program_is_none():
     ]
 
 
+def test_encrypted_reasoning_of_letta_is_left_out():
+    entries = [
+        {"message_type": "user_message", "content": "go"},
+        {"message_type": "hidden_reasoning_message", "state": "redacted", "hidden_reasoning": "gAAAAB"},
+        {"message_type": "assistant_message", "content": "Gone."},
+    ]
+    (step,) = read("letta", entries).steps
+    assert step.message == {"role": "assistant", "content": "Gone."}
+
+
 def test_reasoning_calls_and_results_of_letta_are_entries_of_their_own():
     record = read("letta", EXAMPLES["letta"])
     first, last = record.steps
