@@ -10,6 +10,7 @@ from apps.trajectories.filters import Filters
 from apps.trajectories.models import SavedView
 
 MAX_VIEWS = 30
+MAX_QUERY_LENGTH = 2_000
 
 
 class ViewRefused(Exception):
@@ -22,6 +23,8 @@ def save_view(*, workspace: Workspace, name: str, filters: Filters, by: User) ->
     name = name.strip()
     if not filters:
         raise ViewRefused("There are no filters to save. Choose some first.")
+    if len(filters.query) > MAX_QUERY_LENGTH:
+        raise ViewRefused("These filters are too long to save. Shorten the words to search for.")
     if not name:
         raise ViewRefused("A view needs a name.")
     if not is_storable(name):

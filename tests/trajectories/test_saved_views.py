@@ -51,6 +51,7 @@ def test_the_same_filters_again_are_the_same_view(reviewer):
         ("b", {}, "no filter"),
         (" ", {"tag": "x"}, "needs a name"),
         ("b\0", {"tag": "x"}, "cannot be stored"),
+        ("b", {"q": "東" * 300}, "too long to save"),
     ],
 )
 def test_refusals_say_what_to_do(reviewer, name, filters, words):

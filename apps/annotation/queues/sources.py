@@ -38,7 +38,7 @@ class Selection:
     def from_query(cls, query: QueryDict) -> Self:
         """Build a selection from `trajectory` ids, or everything that matches `filter` (a query string of the list of trajectories)."""
         ids = [UUID(text) for text in query.getlist("trajectory") if _is_uuid(text)]
-        return cls(ids=ids, filter="" if ids else query.get("filter", "")[:2000])
+        return cls(ids=ids, filter="" if ids else Filters.read(query.get("filter", "")).query)
 
     def to_json(self) -> dict[str, Any]:
         return {

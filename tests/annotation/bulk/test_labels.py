@@ -3,9 +3,11 @@
 from threading import Thread
 from time import sleep
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection, transaction
+from django.http import QueryDict
 from django.test import Client
 from django.urls import reverse
 
@@ -21,6 +23,7 @@ from apps.annotation.models import Adjudication, Assignment, BulkAct, Desk, Item
 from apps.annotation.queues.overlap import raise_overlap
 from apps.annotation.queues.sources import Selection
 from apps.annotation.review.adjudication import adjudicate
+from apps.trajectories.filters import Filters
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.accounts.clients import as_
@@ -39,6 +42,12 @@ def runs_of(member: Membership, count: int, **fields: Any) -> list[Trajectory]:
 
 
 FAILURES = Selection(filter="outcome=failure")
+
+
+def test_a_long_filter_is_read_whole() -> None:
+    wanted = Filters(q="東" * 300, tag="kept")
+    assert len(wanted.query) > 2_000
+    assert Selection.from_query(QueryDict(urlencode({"filter": wanted.query}))).filter == wanted.query
 
 
 def test_all_that_a_filter_finds_get_the_label_and_nothing_else_does(researcher: Membership) -> None:
