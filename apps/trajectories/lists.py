@@ -149,8 +149,8 @@ def outcomes_of(task: Task) -> Outcomes:
 
 
 def by_policy(task: Task) -> list[tuple[str, Outcomes]]:
-    """Each policy's outcomes on the task, the most successful first."""
-    rows = Trajectory.objects.filter(task=task).order_by().values("policy__name").annotate(**_COUNTS)
+    """Each policy's outcomes on the task, the most successful first. Without branches: somebody else, or a correction, began those."""
+    rows = Trajectory.objects.filter(task=task, parent=None).order_by().values("policy__name").annotate(**_COUNTS)
     outcomes = [
         (name or "Not known", Outcomes(*counts)) for name, *counts in rows.values_list("policy__name", *_COUNTS)
     ]

@@ -85,13 +85,11 @@ class Runner:
         for episode in queue:
             if self.stop.requested:
                 return
-            trajectory = await self._play(episode)
-            info = {**trajectory.info, "sample": episode.sample, "seed": self.config.seed}
-            self._store(replace(trajectory, id=self._id(episode), policy=self.policy.name, info=info))
+            await self._play(episode)
             await asyncio.sleep(0)  # a scripted policy never waits, so yield to other episodes and cancellation
 
-    async def _play(self, episode: Episode) -> Trajectory:
-        """Play one episode to its end, restarting it if a server dies. Raises ServerDied, RunFailure."""
+    async def _play(self, episode: Episode) -> None:
+        """Play one episode to its end and store it, restarting it if a server dies. Raises ServerDied, RunFailure."""
         problem = ""
         for _ in range(MAX_DEATHS):
             await self.policy.ready()
@@ -105,15 +103,19 @@ class Runner:
                     problem = str(away)
                     self.events.emit(Warned(f"An episode was restarted because its server died. {problem}"))
                     continue
-            if not (self.policy.away and played.outcome.termination == "timeout"):
-                return played
+                if not (self.policy.away and played.outcome.termination == "timeout"):
+                    # Before its snapshot is deleted: viewers of an episode without either are told that nothing was saved.
+                    self._store(episode, played)
+                    return
             problem = self.policy.away
         raise ServerDied(
             f"The server died {MAX_DEATHS} times during the same episode, {self._id(episode)}: {problem}",
             advice="See the server's log: something in this episode may cause that. Finished episodes are kept, and resuming continues with the others.",
         )
 
-    def _store(self, trajectory: Trajectory) -> None:
+    def _store(self, episode: Episode, played: Trajectory) -> None:
+        info = {**played.info, "sample": episode.sample, "seed": self.config.seed}
+        trajectory = replace(played, id=self._id(episode), policy=self.policy.name, info=info)
         self.output.append(trajectory)
         self.done += 1
         self.events.emit(

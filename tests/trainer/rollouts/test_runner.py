@@ -21,6 +21,7 @@ from trainer.records import read_trajectories
 from trainer.rollouts.episode import play
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.scripted import call_message
+from trainer.rollouts.unfinished import Unfinished
 
 
 def rollout(**changes: Any) -> dict[str, Any]:
@@ -51,6 +52,18 @@ def test_a_run_writes_trajectories_events_and_a_report(tmp_path: Path):
     assert trajectory.tools == Office().tools
     assert trajectory.outcome.termination == "done"
     assert [message["role"] for message in trajectory.messages()[:4]] == ["system", "user", "assistant", "tool"]
+
+
+def test_an_episode_is_stored_before_its_viewers_are_told_of_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    delete, stored = Unfinished.__exit__, []
+
+    def count_first(unfinished: Unfinished, *raised: object) -> None:
+        stored.append(len(ids(tmp_path)))
+        delete(unfinished, *raised)
+
+    monkeypatch.setattr(Unfinished, "__exit__", count_first)
+    run_here(tmp_path, rollout(parallel=1))
+    assert stored == list(range(1, 13))
 
 
 def test_the_same_config_gives_the_same_trajectories(tmp_path: Path):

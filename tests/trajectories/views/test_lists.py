@@ -139,6 +139,16 @@ def test_a_task_shows_its_runs_and_an_outsider_gets_404(runs: dict[str, Trajecto
     assert signed_in(factories.member(Role.ANNOTATOR, of=researcher.workspace)).get(address).status_code == 404
 
 
+def test_a_branch_is_no_attempt_of_the_policy_that_continued_it(
+    runs: dict[str, Trajectory], researcher: Membership
+) -> None:
+    good = runs["good"]
+    policy = factories.policy(of=researcher.workspace, name="taken-over")
+    factories.trajectory(of=good.task, policy=policy, success=True, parent=good, branch_step=0)
+    page = signed_in(researcher).get(reverse("trajectories:task", args=[good.task_id]))
+    assert "taken-over" not in [name for name, _ in page.context["by_policy"]]
+
+
 def test_an_empty_workspace_says_what_to_do_next() -> None:
     client = signed_in(factories.member(Role.RESEARCHER))
     assertContains(client.get(reverse("trajectories:list")), "Import a file")
