@@ -23,6 +23,7 @@ from contract.episodes import Batch, EpisodeFolder, WantedEpisode
 from contract.task_parts import MARK
 from contract.trajectory import Task
 from tests import factories
+from trainer.checkpoints import mark_complete
 from trainer.records import read_tasks
 from workers.bridge import runner_episodes
 from workers.bridge.runner_episodes import RunnerEpisodes
@@ -138,6 +139,32 @@ def test_neither_tasks_that_versions_are_tested_with_nor_those_of_sub_agents_are
     assert [task.key for task in read_tasks(tmp_path / HELD_OUT)] == ["whole True"]
     assert workspace_environments(researcher.workspace_id) == [("talk", 2)]
     assert workspace_environments(researcher.workspace_id, held_out=True) == [("talk", 1)]
+
+
+def test_a_resumed_training_run_keeps_the_tasks_that_are_still_there(researcher: Membership, tmp_path: Path) -> None:
+    def task(key: str, **fields: object) -> StoredTask:
+        return factories.task(of=researcher.workspace, environment="talk", key=key, **fields)
+
+    def drawn() -> tuple[list[str], list[str]]:
+        tasks = TrainingTasksConfig(environment="talk")
+        config = GrpoConfig(model=ModelConfig(path="base"), tasks=tasks, played_by="runners", held_out=9)
+        with_tasks_of_workspace(config, tmp_path, workspace_id=researcher.workspace_id)
+        of_file = ([task.key for task in read_tasks(tmp_path / name)] for name in (TASKS, HELD_OUT))
+        return next(of_file), next(of_file)
+
+    removed = task("a")
+    task("b")
+    task("h", held_out=True)
+    drawn()
+    task("new")
+    assert drawn() == (["a", "b", "new"], ["h"]), "it hasn't learned anything yet"
+    checkpoint = tmp_path / "checkpoints" / "checkpoint-1"
+    checkpoint.mkdir(parents=True)
+    mark_complete(checkpoint, config_hash="")
+    removed.delete()
+    task("newer")
+    task("newly held out", held_out=True)
+    assert drawn() == (["b", "new"], ["h"])
 
 
 def test_tasks_of_a_workspace_go_into_files(researcher: Membership, tmp_path: Path) -> None:
