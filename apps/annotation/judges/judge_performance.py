@@ -26,7 +26,7 @@ class JudgeRow:
     judge: Judge
     prompt: JudgePrompt | None
     with_people: Share
-    """Of the pairs on which most people prefer one trajectory, the share on which the judge prefers it, too."""
+    """Of the pairs on which people prefer one trajectory by majority, the share on which the judge prefers it, too."""
     right_on_gold: Share
     steady: Share
     """Of the pairs on which it preferred a trajectory in both orders, the share with the same one. Chance level is ½."""
@@ -67,8 +67,13 @@ def _majorities(queue: Queue) -> dict[int, int]:
     )
     for item, strength in people.order_by("-pk").values_list("item", "strength")[: 5 * COMPARED]:
         votes[item][_sign(strength)] += 1
-    leads = {item: counts[1] - counts[-1] for item, counts in votes.items()}
-    return {item: _sign(lead) for item, lead in leads.items() if lead}
+    return {item: side for item, counts in votes.items() if (side := _majority(counts))}
+
+
+def _majority(votes: Counter[int]) -> int:
+    """The side that has more votes than the other one and than ties; 0 if none has."""
+    (first, times), *others = votes.most_common(2)
+    return first if not others or times > others[0][1] else 0
 
 
 def _row(

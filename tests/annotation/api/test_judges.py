@@ -124,3 +124,19 @@ def test_agreement_with_people_is_over_items_without_a_known_answer(researcher, 
     Item.objects.filter(queue=queue, position=0).update(purpose="gold", known={"answer": 1})
     response = researcher.get(at(queue, str(judge.pk)))
     assert (response["with_people"]["of"], response["right_on_gold"]["of"]) == (1, 1)
+
+
+def test_one_preference_among_ties_is_no_majority(workspace):
+    queue = builders.queue(of=workspace, items=2, overlap=3)
+    for strengths in ((1, 0), (0, 0), (0, 2)):  # the pairs one after the other, by each person
+        person = factories.annotator(of=workspace)
+        for strength in strengths:
+            builders.judge(queue, person, strength)
+    more_ties, tied = queue.items.order_by("position")
+    assert judge_performance._majorities(queue) == {}
+    for item in (more_ties, tied):
+        factories.preference(-1, on=item)
+        factories.preference(-1, on=item)
+    assert judge_performance._majorities(queue) == {}
+    factories.preference(-1, on=tied)
+    assert judge_performance._majorities(queue) == {tied.pk: -1}
