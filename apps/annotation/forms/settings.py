@@ -16,9 +16,9 @@ from apps.annotation.kinds.kind import KnownAnswer
 from apps.annotation.models import Adjudication, Item, Judge, Queue
 from apps.annotation.models.queues import MAX_OVERLAP
 from apps.annotation.phrases import a_is_left_in_review
+from apps.annotation.queues import question_changes
 from apps.annotation.queues.overlap import FewerPeople
-from apps.annotation.queues.question_changes import version_of
-from apps.annotation.queues.settings import Settings
+from apps.annotation.queues.settings import Settings, version_of
 from apps.common.names import NameField
 from apps.policies.models import Policy
 from contract.questions import BadQuestions, Question, read
@@ -82,6 +82,7 @@ class SettingsForm(forms.Form):
         "can change, and options can be added. Earlier judgments have no answers to what is added.",
     )
     questions_seen = forms.CharField(required=False, max_length=16, widget=forms.HiddenInput)
+    seen = forms.CharField(required=False, max_length=16, widget=forms.HiddenInput)
 
     def __init__(self, data: Any = None, *, queue: Queue) -> None:
         labeler_ids = [user.pk for user in queue.labelers.all()]
@@ -99,7 +100,8 @@ class SettingsForm(forms.Form):
             "lease_minutes": max(1, queue.lease_seconds // 60),
             "skipped_come_back": queue.skipped_come_back,
             "questions": asks.questions,
-            "questions_seen": version_of(asks),
+            "questions_seen": question_changes.version_of(asks),
+            "seen": version_of(queue),
         }
         super().__init__(data, initial=initial)
         self.queue = queue
@@ -154,6 +156,7 @@ class SettingsForm(forms.Form):
             ends_after=data["ends_after"],
             questions=data["questions"],
             questions_seen=data["questions_seen"],
+            seen=data["seen"],
             layout={**self.queue.layout, **self.layout.settings()},
             labelers=[user.pk for user in data["labelers"]] if data["who"] == "named" else None,
         )

@@ -1,5 +1,6 @@
 """Changing the settings of a queue, closing it at its end date or target, and pausing, resuming, or retraining single annotators."""
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from apps.annotation.queues.question_changes import with_questions
 from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.annotation.refusals import Refusal
 from apps.common.workspace_turns import do_in_workspace_turns
+from contract import jsontext
 from contract.questions import Question
 
 TURN_SECONDS = 5.0
@@ -31,6 +33,11 @@ TURN_SECONDS = 5.0
 class NotAMember(Refusal):
     code = "not_a_member"
     message = "Only members of this workspace can be named. Reload the page and choose again."
+
+
+class ChangedMeanwhile(Refusal):
+    code = "changed_meanwhile"
+    message = "Somebody changed these settings meanwhile. Reload the page and make your change again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +62,31 @@ class Settings:
     """The default desk layout; None keeps the current one."""
     labelers: Collection[int] | None
     """Ids of the users who may label; None for everybody in the workspace."""
+    seen: str = ""
+    """The version of the settings that was edited, if a page shows all of them; see `version_of`."""
+
+
+COLUMNS = (
+    *("name", "overlap", "lease_seconds", "skipped_come_back", "gold_percent", "blind_review", "shows_machines"),
+    *("ends_at", "ends_after", "is_restricted", "layout"),
+)
+
+
+def version_of(queue: Queue) -> str:
+    """Changes with the settings, so that of two tabs editing them the second gets a conflict. Without the questions, which have their own version."""
+    values = {name: _plain(getattr(queue, name)) for name in COLUMNS}
+    people = sorted(queue.labelers.values_list("pk", flat=True))
+    return hashlib.sha256(jsontext.canonical([values, people])).hexdigest()[:16]
 
 
 @transaction.atomic
 def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
-    """Store the settings, with the previous ones in the audit record. Raises NotAMember, BadAsks, FewerPeople, FixedByPlan."""
+    """Store the settings, with the previous ones in the audit record. Raises ChangedMeanwhile, NotAMember, BadAsks, FewerPeople,
+    FixedByPlan.
+    """
     locked = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)  # assignments refer to it while people work
+    if settings.seen and settings.seen != version_of(locked):
+        raise ChangedMeanwhile
     columns: dict[str, Any] = {
         "name": settings.name,
         "overlap": settings.overlap,

@@ -1,6 +1,7 @@
 """Changing a queue's questions while people answer them."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -47,6 +48,18 @@ def asking(asks: Any, *questions: dict[str, Any] | Question) -> dict[str, Any]:
     """Form data with these questions instead of those in `asks`, which the form was opened with."""
     rows = [question.to_json() if isinstance(question, Question) else question for question in questions]
     return {**SETTINGS, "questions": json.dumps(rows), "questions_seen": version_of(asks)}
+
+
+def test_of_two_tabs_the_second_overwrites_nothing(researcher, workspace):
+    queue = builders.queue(of=workspace, overlap=2, steps=0)
+    opened = re.search(r'name="seen" value="(\w+)"', researcher.get(address(queue)).content.decode())[1]
+    person = factories.member(Role.ANNOTATOR, of=workspace).user
+    first = {**SETTINGS, "seen": opened, "who": "named", "labelers": [person.pk]}
+    assert researcher.post(address(queue), first).status_code == 302
+    second = researcher.post(address(queue), {**SETTINGS, "seen": opened, "name": "Walks"})
+    assert "Somebody changed these settings meanwhile" in second.content.decode()
+    queue.refresh_from_db()
+    assert (queue.name, queue.is_restricted, list(queue.labelers.all())) == ("Runs", True, [person])
 
 
 def test_an_aspect_added_later_is_measured_by_who_graded_it(researcher, workspace):
