@@ -94,6 +94,14 @@ def test_pushed_again_it_is_the_same_commit_and_another_version_replaces_its_fil
     assert set(made.files) == {"README.md", "retrace.json", "train.parquet"}
 
 
+def test_other_files_of_a_repository_stay(client: Client, workspace: Workspace, hub: Hub) -> None:
+    client.push(frozen(client, workspace, train=2, validation=1), "lab/orders", endpoint=hub.url)
+    others = {"other.parquet": b"1", "data/train.parquet": b"2", "notes.md": b"3"}
+    hub.repositories["lab/orders"].files |= others
+    client.push(frozen(client, workspace, train=1), "lab/orders", endpoint=hub.url)
+    assert set(hub.repositories["lab/orders"].files) == {"README.md", "retrace.json", "train.parquet", *others}
+
+
 def test_the_same_in_an_event_loop(client: Client, workspace: Workspace, hub: Hub, token: str) -> None:
     version = frozen(client, workspace, train=1)
 

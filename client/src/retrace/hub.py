@@ -80,7 +80,8 @@ def _upload(api: Any, version: Version, repository: str, folder: Path, *, is_pri
             repo_type="dataset",
             folder_path=folder,
             commit_message=f"Version {version.number} ({version.content_hash})",
-            delete_patterns=f"*.{FORMAT}",  # splits of an earlier version
+            # Splits of an earlier version. A repository may have other Parquet files.
+            delete_patterns=[f"{split}.{FORMAT}" for split in get_args(Split)],
         )
         api.create_tag(repository, repo_type="dataset", tag=tag, revision=commit.oid, exist_ok=True)
     except Exception as error:  # from whichever HTTP library the installed huggingface_hub uses
