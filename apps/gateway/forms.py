@@ -10,7 +10,7 @@ from django.db.models import Q
 from apps.accounts.models import Membership
 from apps.common.names import NameField
 from apps.gateway.spending.models import DECIMALS, LIMITS, WHOLE_DIGITS
-from apps.gateway.splits.changes import MAX_ARMS, ArmPlan
+from apps.gateway.splits.changes import MAX_ARMS, ArmPlan, version_of
 from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSplit
 from apps.gateway.targets import answering
 from apps.policies.models import Endpoint, Policy
@@ -43,6 +43,8 @@ class ArmsForm(forms.Form):
         min_value=1, max_value=LARGEST_CANARY, initial=USUAL_CANARY, label="Percent", required=False
     )
 
+    seen = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
+
     def __init__(self, *args: Any, member: Membership, split: TrafficSplit | None = None, **kwargs: Any) -> None:
         arms = list(split.arms.order_by("pk")) if split else []
         super().__init__(*args, **kwargs)
@@ -73,6 +75,7 @@ class ArmsForm(forms.Form):
         cast("forms.ModelChoiceField[Policy]", self.fields["canary"]).queryset = served
         if split:
             self.fields["unit"].initial = split.unit
+            self.fields["seen"].initial = version_of(split)
         if canary := next((arm for arm in arms if arm.is_canary), None):
             self.fields["canary"].initial, self.fields["percent"].initial = canary.policy_id, canary.weight
 

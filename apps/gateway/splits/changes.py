@@ -51,6 +51,10 @@ class UnderComparison(SplitRefused):
     field = "arms"
 
 
+class ChangedMeanwhile(SplitRefused):
+    """Its arms aren't those that the form showed."""
+
+
 class InUse(SplitRefused):
     """Sessions refer to it."""
 
@@ -97,9 +101,13 @@ def create_split(
 
 
 @transaction.atomic
-def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | None = None, by: User) -> TrafficSplit:
-    """Set the arms of a split for new sessions. Raises SplitRefused."""
+def change_split(
+    *, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | None = None, by: User, seen: str = ""
+) -> TrafficSplit:
+    """Set the arms of a split for new sessions. seen: the version of the arms that a form showed. Raises SplitRefused."""
     locked = TrafficSplit.objects.select_for_update(no_key=True).get(pk=split.pk)
+    if seen and seen != version_of(locked):
+        raise ChangedMeanwhile("Somebody changed these arms meanwhile. Reload the page and make your change again.")
     before = {(arm.policy_id, arm.weight, arm.is_canary) for arm in locked.arms.all()}
     after = {(arm.policy.pk, arm.weight, arm.is_canary) for arm in arms}
     unit = unit or locked.unit
@@ -118,6 +126,11 @@ def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | No
     locked.save(update_fields=["unit", "arms_changed_at"])
     _record_audit(locked, by, "changed traffic split", unit=unit, arms=_arm_texts(arms))
     return locked
+
+
+def version_of(split: TrafficSplit) -> str:
+    """Changes with the arms, so that of two tabs editing them the second gets a conflict."""
+    return split.arms_changed_at.isoformat()
 
 
 @transaction.atomic

@@ -90,7 +90,8 @@ def change_split(request: HtmxRequest, split_id: UUID) -> HttpResponse:
     form = ArmsForm(request.POST or None, member=request.member, split=split)
     if request.method == "POST" and form.is_valid():
         try:
-            changes.change_split(split=split, arms=form.plans, unit=form.cleaned_data["unit"], by=request.user)
+            data = form.cleaned_data
+            changes.change_split(split=split, arms=form.plans, unit=data["unit"], by=request.user, seen=data["seen"])
         except changes.SplitRefused as refusal:
             form.refuse(refusal.field, str(refusal))
         else:

@@ -1,5 +1,7 @@
 """The pages of traffic splits: creating, changing, and turning them off."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -106,6 +108,17 @@ def test_the_form_of_a_change_drops_no_arm(client: Client, policies: list[Policy
     assert "new: not served anywhere" in client.post(path, {**same, "weight_1": 7}).text
     assert client.post(path, {**same, "weight_1": 7, "policy_2": ""}).status_code == 302
     assert [name for name, *_ in arms()] == ["old", "newer", "fourth", "fifth"]
+
+
+def test_of_two_tabs_the_second_overwrites_no_arms(client: Client, policies: list[Policy]) -> None:
+    client.post(reverse("gateway:new_split"), form(policies))
+    path = reverse("gateway:change_split", args=[TrafficSplit.objects.get().pk])
+    opened = re.search(r'name="seen" value="([^"]+)"', client.get(path).text)
+    assert opened is not None
+    sent = {"unit": "session", "policy_1": policies[0].pk, "weight_1": 1, "seen": opened[1]}
+    assert client.post(path, {**sent, "policy_2": policies[1].pk, "weight_2": 8}).status_code == 302
+    assert "Somebody changed these arms meanwhile" in client.post(path, {**sent, "weight_1": 5}).text
+    assert arms() == [("old", 1, False), ("new", 8, False)]
 
 
 def test_one_click_turns_it_off_without_a_question_hours_later(client: Client, policies: list[Policy]) -> None:

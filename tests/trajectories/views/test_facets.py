@@ -200,3 +200,5 @@ def test_tasks_are_sorted_by_environment_and_key(trajectories: dict[str, Traject
     client, address = signed_in(researcher), reverse("trajectories:tasks")
     keys = [[task.key for task in client.get(address, {"sort": sort}).context["page"]] for sort in ("key", "-key", "?")]
     assert keys == [["a", "b", "c"], ["c", "b", "a"], ["c", "b", "a"]]
+    kept = '<input type="hidden" name="sort" value="-key">'
+    assertContains(client.get(address, {"sort": "-key"}), kept, html=True)  # a search keeps the order
