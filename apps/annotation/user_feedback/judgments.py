@@ -62,25 +62,28 @@ def judge(session_id: UUID) -> None:
 
     Does nothing if the session has no trajectory.
     """
-    new = feedback_to_judge().filter(session=session_id).select_for_update(of=("self",), skip_locked=True)
-    if not Feedback.objects.filter(pk__in=[feedback.pk for feedback in new]).update(judged_at=now()):
+    new = list(feedback_to_judge().filter(session=session_id).select_for_update(of=("self",), skip_locked=True))
+    if not new:
         return
+    Feedback.objects.filter(pk__in=[feedback.pk for feedback in new]).update(judged_at=now())
     path = Path.objects.filter(session=session_id, is_main=True).select_related("trajectory__workspace").first()
     if path is None or path.trajectory.step_count == 0:
         return
     feedback = list(Feedback.objects.filter(session=session_id).order_by("pk"))
-    for trajectory, answer in _answers(feedback, path.trajectory):
+    for trajectory, answer in _answers(feedback, path.trajectory, new):
         _store(path.trajectory.workspace, trajectory, answer)
 
 
-def _answers(feedback: Sequence[Feedback], main: Trajectory) -> Iterator[tuple[Trajectory, Scores | InspectionAnswer]]:
-    """What counts of this feedback on one session, each with the trajectory that it's about."""
+def _answers(
+    feedback: Sequence[Feedback], main: Trajectory, new: Sequence[Feedback]
+) -> Iterator[tuple[Trajectory, Scores | InspectionAnswer]]:
+    """What counts of this feedback on one session, each with the trajectory that it's about; only answers that the new feedback changes."""
     thumb = next((remark.thumb for remark in reversed(feedback) if remark.thumb is not None), None)
     comment = next((remark.comment for remark in reversed(feedback) if remark.comment), "")
     edited = next((remark for remark in reversed(feedback) if remark.edited), None)
-    if thumb is not None or comment:
+    if any(remark.thumb is not None or remark.comment for remark in new):
         yield main, Scores(thumb=thumb, rationale=comment)
-    if edited is not None and (place := _place_of(edited, main)):
+    if edited is not None and edited in new and (place := _place_of(edited, main)):
         # Only the correction, without labels of earlier steps, which the user didn't see.
         trajectory, step = place
         better = CorrectedAction(step, {"content": edited.edited})
@@ -121,25 +124,25 @@ def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | Inspec
             "position": queue.item_count,
             "overlap": 1,
             "taken": 1,
-            "judged": 1,
         },
     )
     if is_new:
         Queue.objects.filter(pk=queue.pk).update(item_count=F("item_count") + 1, items_expected=F("items_expected") + 1)
-        desk.judged += 1
-        desk.save(update_fields=["judged"])
-    _withdraw_earlier(queue, trajectory, annotator)
+    desk.judged += 1 - _withdraw_earlier(queue, trajectory, annotator)
+    desk.save(update_fields=["judged"])
+    Item.objects.filter(pk=item.pk).update(judged=F("judged") + 1)
     assignment = Assignment.already_judged(queue, item, annotator, now())
     assignment.save()
     KINDS[queue.kind].store([Submission(assignment, answer)])
 
 
-def _withdraw_earlier(queue: Queue, trajectory: Trajectory, annotator: Annotator) -> None:
-    """Withdraw earlier judgments of its session, since users may change their minds."""
+def _withdraw_earlier(queue: Queue, trajectory: Trajectory, annotator: Annotator) -> int:
+    """Withdraw earlier judgments of its session, since users may change their minds; returns how many."""
     items = Item.objects.filter(queue=queue, a__session_path__session=trajectory.session_path.session_id)
     KINDS[queue.kind].valid_judgments.filter(item__in=items, annotator=annotator).update(retracted_at=now())
     judged = Assignment.objects.filter(item__in=items, annotator=annotator, state=Assignment.State.JUDGED)
-    judged.update(state=Assignment.State.UNDONE)
+    Item.objects.filter(pk__in=judged.values("item")).update(judged=F("judged") - 1)
+    return judged.update(state=Assignment.State.UNDONE)
 
 
 def _queue_of(workspace: Workspace, answer: Scores | InspectionAnswer) -> Queue:

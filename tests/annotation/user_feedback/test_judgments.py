@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.models import Annotator, Inspection, Item, Queue, Rating
+from apps.annotation.models import Annotator, Desk, Inspection, Item, Queue, Rating
 from apps.annotation.quality import reports
 from apps.annotation.user_feedback import judgments
 from apps.annotation.user_feedback.judgments import judge_feedback
@@ -148,6 +148,20 @@ def test_an_edited_answer_corrects_its_call_on_any_path(session: Session) -> Non
     record_feedback(session=session, edited="By the door.")
     judge_feedback()
     assert corrected() == [(session.paths.get(is_main=True).trajectory_id, 1)]
+    assert list(Item.objects.order_by("position").values_list("judged", flat=True)) == [0, 1]
+    assert Desk.objects.get().judged == 1
+
+
+def test_a_judgment_that_new_feedback_doesnt_change_stays(session: Session) -> None:
+    record_feedback(session=session, thumb=1, edited="By the door.")
+    sessions.finish_session(session=session)
+    judge_feedback()
+    record_feedback(session=session, thumb=-1)
+    judge_feedback()
+    assert (Inspection.objects.count(), Rating.objects.count()) == (1, 2)
+    record_feedback(session=session, edited="By the window.")
+    judge_feedback()
+    assert (Inspection.objects.count(), Inspection.objects.valid().count(), Rating.objects.count()) == (2, 1, 2)
 
 
 def test_an_edited_answer_whose_call_is_in_no_trajectory_corrects_no_other(session: Session) -> None:
