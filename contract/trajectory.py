@@ -58,7 +58,7 @@ class Task:
     difficulty: str = ""
     """Its level."""
     held_out: bool = False
-    """Held out: never trained on."""
+    """Held out: never trained on. A task stays held out once any record says so."""
 
     @classmethod
     def from_json(cls, data: Json) -> Self:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Q
 
 from apps.common.ids import new_id
 from apps.policies.models import Policy
@@ -19,6 +20,7 @@ from apps.trajectories.imports.preparation import STEP_COLUMNS, Prepared
 from apps.trajectories.models import Original, Step, Task, Trajectory
 from apps.trajectories.outlines import clip, visible
 from contract import jsontext
+from contract.task_parts import MARK
 from contract.trajectory import Task as TaskRecord
 
 TRAJECTORY_COLUMNS = (
@@ -185,10 +187,13 @@ def _identity(task: TaskRecord) -> TaskIdentity:
 
 
 def _task_ids(workspace_id: UUID, records: Iterable[TaskRecord]) -> dict[TaskIdentity, UUID]:
-    """The ids of these tasks, creating new ones. The first record of a task defines it."""
+    """The ids of these tasks, creating new ones. The first record of a task defines it, and any record can hold it out."""
     tasks: dict[TaskIdentity, TaskRecord] = {}
+    held_out: set[TaskIdentity] = set()
     for record in records:
         tasks.setdefault(_identity(record), record)
+        if record.held_out:
+            held_out.add(_identity(record))
     task_ids = _existing_tasks(workspace_id, tasks)
     missing = sorted(tasks.keys() - task_ids.keys())
     if missing:
@@ -198,7 +203,19 @@ def _task_ids(workspace_id: UUID, records: Iterable[TaskRecord]) -> dict[TaskIde
         task_ids |= {(environment, key): identifier for environment, key, identifier in inserted}
         if len(task_ids) < len(tasks):  # another import created some of them concurrently
             task_ids |= _existing_tasks(workspace_id, tasks.keys() - task_ids.keys())
+    _hold_out(workspace_id, {identity: task_ids[identity] for identity in held_out})
     return task_ids
+
+
+def _hold_out(workspace_id: UUID, tasks: dict[TaskIdentity, UUID]) -> None:
+    """Hold out these tasks, and those that are parts of them, from now on: nothing may be learned from them, even if earlier records didn't say so."""
+    known = Task.objects.filter(pk__in=tasks.values(), held_out=False).values_list("environment", "key")
+    for environment, key in known:
+        of_sub_agents = Q(workspace=workspace_id, environment=environment, key__startswith=f"{key}{MARK}")
+        family = Task.objects.filter(Q(pk=tasks[environment, key]) | of_sub_agents)
+        # In one order, so that two imports wait for each other without a deadlock.
+        family_ids = list(family.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
+        Task.objects.filter(pk__in=family_ids).update(held_out=True)
 
 
 def _existing_tasks(workspace_id: UUID, identities: Iterable[TaskIdentity]) -> dict[TaskIdentity, UUID]:

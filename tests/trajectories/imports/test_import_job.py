@@ -15,6 +15,7 @@ from apps.trajectories.imports import import_job, preparation
 from apps.trajectories.imports.import_job import run_import
 from apps.trajectories.imports.preparation import unpack_original
 from apps.trajectories.models import ImportBatch, Original, RejectedRow, Step, Task, Trajectory
+from contract.task_parts import MARK
 from tests import factories
 from tests.ingest.formats.examples import EXAMPLES
 from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
@@ -131,6 +132,17 @@ def test_a_task_keeps_what_the_first_file_said_of_it():
     imported(lines(rich(1, task={"key": "k", "instruction": "first"})), workspace)
     imported(lines(rich(2, task={"key": "k", "instruction": "second"})), workspace)
     assert Task.objects.get().instruction == "first"
+
+
+def test_a_task_is_held_out_with_its_parts_once_a_record_says_so():
+    workspace = factories.workspace()
+    imported(lines(rich(1, task={"key": "k"}), rich(2, task={"key": "other"})), workspace)
+    part = factories.task(of=workspace, key=f"k{MARK}{'0' * 16}")
+    factories.task(key="k")  # of another workspace
+    imported(lines(rich(3, task={"key": "k", "held_out": True})), workspace)
+    imported(lines(rich(4, task={"key": "k"})), workspace)
+    held_out = Task.objects.filter(held_out=True)
+    assert {(task.workspace, task.key) for task in held_out} == {(workspace, "k"), (workspace, part.key)}
 
 
 def test_names_longer_than_their_columns_are_shortened_and_stay_different():
