@@ -137,6 +137,11 @@ class Trajectory(WorkspaceModel):
             GinIndex(fields=["called"], name="trajectory_called"),
         ]
 
+    @property
+    def version(self) -> str:
+        """Part of the addresses of what browsers keep for a while: late spans of a trace may still change its trajectory."""
+        return bytes(self.content_hash[:4]).hex()
+
 
 class Original(models.Model):
     """The record as imported, byte for byte if its format allows, zstd-compressed."""

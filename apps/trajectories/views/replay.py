@@ -24,7 +24,7 @@ from apps.trajectories.rendering.steps import StepHead, StepView, step_views
 
 OUTLINE_ROWS = 40
 
-# Stored steps never change, so they may be cached for a while; `private`, because access is personal.
+# Pages ask for the version of the trajectory that they show (`v`), so answers may be cached for a while; `private`, because access is personal.
 kept_a_while = cache_control(private=True, max_age=300)
 
 

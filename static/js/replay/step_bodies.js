@@ -52,7 +52,7 @@ export class Bodies {
     const last = Math.min(first + CHUNK, this.count) - 1;
     this.asked.set(chunk, true);
     try {
-      const response = await fetch(`${this.url}?from=${first}&to=${last}`, {
+      const response = await fetch(`${this.url}&from=${first}&to=${last}`, {
         headers: { "HX-Request": "true" },
         credentials: "same-origin",
       });

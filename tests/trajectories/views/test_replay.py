@@ -1,6 +1,7 @@
 """The replay's pages: content, access, and cost."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -116,6 +117,20 @@ def test_the_outline_has_a_line_for_every_step_and_no_bodies(reader: Membership,
     assert (answer["kinds"][kind]["slug"], tool, headline, result) == ("run", "bash", "echo 3", "output 3")
     assert (is_error, reward, seconds) == (0, 0.5, None)
     assert lines > 0
+
+
+def test_a_trajectory_that_late_spans_changed_isnt_read_from_what_the_browser_kept(
+    reader: Membership, run: Trajectory
+) -> None:
+    def addresses() -> set[str]:
+        page = signed_in(reader).get(reverse("trajectories:detail", args=[run.pk])).content.decode()
+        return set(re.findall(r'"(/trajectories/[^"]+/(?:outline|steps)/\?v=\w+)"', page))
+
+    before = addresses()
+    assert len(before) == 2
+    assert addresses() == before
+    Trajectory.objects.filter(pk=run.pk).update(content_hash=b"changed".ljust(32))
+    assert not before & addresses()
 
 
 @pytest.mark.parametrize("query", ["", "?from=0", "?from=a&to=2", "?from=-1&to=2", "?from=1e3&to=2", "?from=²&to=2"])
