@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Q
 
 from apps.common.ids import new_id
 from apps.policies.models import Policy
@@ -20,7 +19,7 @@ from apps.trajectories.imports.preparation import STEP_COLUMNS, Prepared
 from apps.trajectories.models import Original, Step, Task, Trajectory
 from apps.trajectories.outlines import clip, visible
 from contract import jsontext
-from contract.task_parts import MARK
+from contract.task_parts import MARK, whole_key
 from contract.trajectory import Task as TaskRecord
 
 TRAJECTORY_COLUMNS = (
@@ -203,19 +202,23 @@ def _task_ids(workspace_id: UUID, records: Iterable[TaskRecord]) -> dict[TaskIde
         task_ids |= {(environment, key): identifier for environment, key, identifier in inserted}
         if len(task_ids) < len(tasks):  # another import created some of them concurrently
             task_ids |= _existing_tasks(workspace_id, tasks.keys() - task_ids.keys())
-    _hold_out(workspace_id, {identity: task_ids[identity] for identity in held_out})
+    _hold_out(workspace_id, {task_ids[identity] for identity in held_out})
     return task_ids
 
 
-def _hold_out(workspace_id: UUID, tasks: dict[TaskIdentity, UUID]) -> None:
+def _hold_out(workspace_id: UUID, ids: Collection[UUID]) -> None:
     """Hold out these tasks, and those that are parts of them, from now on: nothing may be learned from them, even if earlier records didn't say so."""
-    known = Task.objects.filter(pk__in=tasks.values(), held_out=False).values_list("environment", "key")
-    for environment, key in known:
-        of_sub_agents = Q(workspace=workspace_id, environment=environment, key__startswith=f"{key}{MARK}")
-        family = Task.objects.filter(Q(pk=tasks[environment, key]) | of_sub_agents)
-        # In one order, so that two imports wait for each other without a deadlock.
-        family_ids = list(family.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
-        Task.objects.filter(pk__in=family_ids).update(held_out=True)
+    learned = Task.objects.filter(pk__in=ids, held_out=False)
+    wholes = set(learned.values_list("environment", "key")) if ids else set()
+    if not wholes:
+        return
+    parts = Task.objects.filter(workspace=workspace_id, environment__in={environment for environment, _ in wholes})
+    part_keys = parts.filter(key__contains=MARK, held_out=False).values_list("environment", "key", "pk")
+    of_parts = [pk for environment, key, pk in part_keys if (environment, whole_key(key)) in wholes]
+    family = Task.objects.filter(pk__in=[*ids, *of_parts])
+    # In one order, so that two imports wait for each other without a deadlock.
+    family_ids = list(family.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
+    Task.objects.filter(pk__in=family_ids).update(held_out=True)
 
 
 def _existing_tasks(workspace_id: UUID, identities: Iterable[TaskIdentity]) -> dict[TaskIdentity, UUID]:
