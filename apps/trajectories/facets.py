@@ -34,6 +34,8 @@ NAMES = {
     "annotator": "Judged by",
 }
 """Titles of the facets, in the order of the page, by the column that is counted."""
+MANY_OF_EACH = ("tool", "tag", "annotator")
+"""Facets of which a trajectory may have several values, while a filter has one."""
 LABELS = {
     ("outcome", "success"): "Success",
     ("outcome", "failure"): "Failure",
@@ -50,7 +52,7 @@ class Value(NamedTuple):
     label: str
     trajectories: int
     query: str
-    """Query string of the list with this value as an additional filter."""
+    """Query string of the list with this value as an additional filter. Empty if the filter has another value, which a trajectory may have, too."""
 
 
 class Facet(NamedTuple):
@@ -130,14 +132,15 @@ def _facet(by: str, counts: list[_Count], filters: Filters) -> Facet:
         values = [_length(count, filters) for count in sorted(counts, key=lambda count: int(count.value))]
     else:
         values = [
-            Value(
-                LABELS.get((by, count.value), count.label),
-                count.trajectories,
-                replace(filters, **{by: count.value}).query,
-            )
+            Value(LABELS.get((by, count.value), count.label), count.trajectories, _query_with(by, count.value, filters))
             for count in counts
         ]
     return Facet(NAMES[by], values, counts[0].values - len(counts) if counts else 0)
+
+
+def _query_with(by: str, value: str, filters: Filters) -> str:
+    is_taken = by in MANY_OF_EACH and getattr(filters, by) not in ("", value)
+    return "" if is_taken else replace(filters, **{by: value}).query
 
 
 def _length(count: _Count, filters: Filters) -> Value:

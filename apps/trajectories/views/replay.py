@@ -52,7 +52,6 @@ def replay(request: HtmxRequest, trajectory_id: UUID, number: int = 1) -> HttpRe
         "others": queries.other_trajectories(trajectory),
         "branches": trajectory.branches.for_list().order_by("-pk")[:20],
         "has_original": queries.has_original(trajectory),
-        "closing": trajectory.closing if not heads else [],
     }
     return render(request, "trajectories/replay.html", context)
 

@@ -64,7 +64,7 @@ def test_facets_count_what_the_filters_find(trajectories: dict[str, Trajectory],
     assert (narrowed["Environment"], narrowed["Outcome"]) == ([("airline", 1)], [("Failure", 1)])
 
 
-@pytest.mark.parametrize("filters", ["", "?min_steps=2", "?max_steps=5", "?min_steps=2&max_steps=8"])
+@pytest.mark.parametrize("filters", ["", "?min_steps=2", "?max_steps=5", "?min_steps=2&max_steps=8", "?tool=book"])
 def test_a_facet_leads_to_the_runs_that_it_counts(
     trajectories: dict[str, Trajectory], researcher: Membership, filters: str
 ) -> None:
@@ -72,6 +72,9 @@ def test_a_facet_leads_to_the_runs_that_it_counts(
     page = client.get(reverse("trajectories:facets") + filters, headers={"HX-Request": "true"})
     for facet in page.context["counted"].facets:
         for value in facet.values:
+            if not value.query:  # the list can't be filtered by two tools
+                assert (facet.name, value.label, filters) == ("Tool", "search", "?tool=book")
+                continue
             listed = client.get(f"{reverse('trajectories:list')}?{value.query}")
             assert len(listed.context["page"]) == value.trajectories, (facet.name, value)
 
