@@ -236,9 +236,13 @@ def roll_back(request: HtmxRequest, environment: str) -> HttpResponse:
     reason = form.cleaned_data["reason"] if form.is_valid() else "Rolled back without a stated reason."
     try:
         promotion = promotions.roll_back(
-            workspace=request.member.workspace, environment=environment, by=request.user, reason=reason
+            workspace=request.member.workspace,
+            environment=environment,
+            by=request.user,
+            reason=reason,
+            seen=request.POST.get("champion", ""),
         )
-    except promotions.NothingToRollBackTo as refusal:
+    except (promotions.NothingToRollBackTo, promotions.ChampionChanged) as refusal:
         messages.error(request, str(refusal))
     else:
         messages.success(request, f"{promotion.policy} is champion of {environment} again.")

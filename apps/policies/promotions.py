@@ -23,6 +23,10 @@ class NothingToRollBackTo(Exception):
     """There's no previous champion."""
 
 
+class ChampionChanged(Exception):
+    """Another policy is the champion by now than the one to roll back: a stale page, or a concurrent rollback."""
+
+
 def champion(*, workspace: Workspace, environment: str) -> Policy | None:
     """The current champion of `environment`."""
     latest = _history(workspace, environment).select_related("policy").order_by("-id").first()
@@ -53,13 +57,16 @@ def promote(
 
 
 @transaction.atomic
-def roll_back(*, workspace: Workspace, environment: str, by: User, reason: str) -> Promotion:
-    """Promote the previous champion again, restored if it was archived. Raises NothingToRollBackTo.
+def roll_back(*, workspace: Workspace, environment: str, by: User, reason: str, seen: str = "") -> Promotion:
+    """Promote the previous champion again, restored if it was archived. Raises NothingToRollBackTo, ChampionChanged.
 
-    Repeated rollbacks go further back, like undo, instead of toggling between two.
+    Repeated rollbacks go further back, like undo, instead of toggling between two. seen: the id of the champion that a page showed, so that two
+    people who roll it back at once go back only one.
     """
     _lock(workspace)
     reigns = champions(workspace=workspace, environment=environment)
+    if seen and reigns and seen != str(reigns[-1].pk):
+        raise ChampionChanged(f"Nothing was rolled back: {reigns[-1]} is the champion of {environment} by now.")
     if len(reigns) < 2:
         raise NothingToRollBackTo(f"{environment} had no champion before this one.")
     return _record(reigns[-2], reigns[-1], environment, by, reason, {}, is_rollback=True)

@@ -171,6 +171,21 @@ def test_the_winner_is_promoted_with_reason_and_evidence_and_rolled_back_in_one_
     assert champion(workspace=experiment.workspace, environment="office") == experiment.policy_b
 
 
+def test_two_who_roll_back_at_once_go_back_one_champion(client, experiment, researcher):
+    policies = [factories.policy(of=researcher.workspace, name=name) for name in ("first", "second", "third")]
+    for policy in policies:
+        promote(policy=policy, environment="office", by=researcher.user, reason="Better.")
+    client.force_login(researcher.user)
+    page = client.get(reverse("arena:experiment", args=[experiment.pk])).content.decode()
+    assert f'name="champion" value="{policies[2].pk}"' in page
+    sent = {"reason": "It broke.", "champion": str(policies[2].pk)}
+    address = reverse("arena:roll_back", args=["office"])
+    assert "second is champion of office again." in client.post(address, sent, follow=True).content.decode()
+    again = client.post(address, sent, follow=True).content.decode()
+    assert "Nothing was rolled back: second is the champion of office by now." in again
+    assert champion(workspace=researcher.workspace, environment="office").name == "second"
+
+
 def test_rolling_back_is_offered_only_where_there_was_a_champion_before(client, experiment, researcher):
     client.force_login(researcher.user)
     address, offer = reverse("arena:experiment", args=[experiment.pk]), reverse("arena:roll_back", args=["office"])
