@@ -158,11 +158,14 @@ def bridged(continued: Continued, rendered: Ids, shared: Ids) -> Ids | None:
 
     rendered: the whole chat. shared: the chat up to and including the reply to continue.
     """
-    sequence, rendered_length = continued.sequence, continued.rendered
-    ends = np.flatnonzero(shared[-1 - MAX_AFTER_END :] == sequence[-1])
+    sequence, rendered_length, end = continued.sequence, continued.rendered, continued.sequence[-1]
+    ends = np.flatnonzero(shared[-1 - MAX_AFTER_END :] == end)
     if not len(ends):
         return None
     joint = max(len(shared) - 1 - MAX_AFTER_END, 0) + int(ends[-1]) + 1
+    # Some templates end a turn by beginning the next one (GLM): the end that was found is then that of an earlier message.
+    if np.count_nonzero(shared[:joint] == end) < np.count_nonzero(sequence == end):
+        return None
     is_prefix = np.array_equal(rendered[:joint], shared[:joint])
     is_same_beginning = np.array_equal(rendered[:rendered_length], sequence[:rendered_length])
     if not (is_prefix and is_same_beginning) or joint == len(rendered):

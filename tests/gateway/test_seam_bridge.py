@@ -233,6 +233,13 @@ def test_where_a_prompt_is_joined(rendered: list[int], shared: list[int], expect
     assert (None if joined is None else joined.tolist()) == expected
 
 
+def test_the_end_of_an_earlier_message_is_not_taken_for_that_of_a_reply() -> None:
+    """As in GLM's template, where 9 begins a message of the user, 7 one of the assistant, and the policy ends its turn with 9."""
+    continued = Continued(np.array([9, 1, 7, 2, 3, 9], np.int32), 3)
+    shared = np.array([9, 1, 7, 5], np.int32)
+    assert bridged(continued, np.append(shared, np.array([9, 6, 7], np.int32)), shared) is None
+
+
 def test_a_long_session_is_read_in_few_statements(agent: Agent, django_assert_num_queries: Any) -> None:
     """Not one statement per call: the number of calls and their size are up to the agent and the server."""
     first = agent.reply(ASK)
