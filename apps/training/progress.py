@@ -88,6 +88,7 @@ def apply(*, run: Run, update: RunUpdate) -> bool:
             "state": Case(When(state=Run.State.STARTING, then=Value(Run.State.RUNNING)), default=F("state")),
             "running_since": update.began.at,
             "running_from": update.began.step,
+            "step": update.began.step,
             "device": update.began.device[:100],
             "parameters": update.began.parameters or F("parameters"),
         }

@@ -4,10 +4,14 @@ import re
 from itertools import pairwise
 
 import pytest
+from django.utils.timezone import now
 from playwright.sync_api import Route, expect
 
+from apps.training.live import show
 from apps.training.models import Metric, RunReward
+from apps.training.progress import RunUpdate, TrainingStart, apply
 from tests import factories
+from tests.browser.test_following import elsewhere
 from tests.browser.test_run import running
 
 pytestmark = pytest.mark.browser
@@ -54,6 +58,25 @@ def test_the_pointer_reads_all_curves_of_all_charts_at_its_step(open_as, researc
     assert page.locator("#run-charts").bounding_box()["height"] == before["height"]  # nothing moved
     page.mouse.move(0, 0)
     expect(loss.locator(".where")).to_have_text("Step 20")
+
+
+def test_steps_that_a_resumed_run_repeats_are_drawn_anew(open_as, researcher):
+    run = measured(researcher)
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{run.pk}/")
+    chart = page.locator("#chart-reward")
+    expect(chart.locator(".value")).to_have_text("2")
+    expect(page.locator("[data-live-state]")).to_have_text("Live")
+    began = TrainingStart(at=now(), step=10, total_steps=100, device="cpu")
+    repeated = {step: {"reward": step / 100} for step in range(11, 22)}
+    apply(run=run, update=RunUpdate(seq=1, offset=1, began=began, step=21, metrics=repeated))
+    elsewhere(show, run.pk)
+    expect(chart.locator(".value")).to_have_text("0.21")
+    chart.get_by_role("img").focus()
+    page.keyboard.press("End")
+    for step in range(20, 10, -1):
+        page.keyboard.press("ArrowLeft")
+        expect(chart.locator(".value")).to_have_text(f"{step / 100:g}")
 
 
 def test_smoothing_is_chosen_once_for_every_run(open_as, researcher):

@@ -65,6 +65,14 @@ def test_older_news_do_not_turn_the_run_back(run: Run):
     assert (run.step, run.events_offset) == (20, 900)
 
 
+def test_a_resumed_run_is_at_its_checkpoint(run: Run):
+    progress.apply(run=run, update=RunUpdate(seq=1, offset=100, step=14))
+    began = TrainingStart(at=NOON, step=10, total_steps=40, device="cpu")
+    progress.apply(run=run, update=RunUpdate(seq=2, offset=200, began=began))
+    run.refresh_from_db()
+    assert run.step == 10
+
+
 def test_an_evaluation_adds_to_the_metrics_of_its_step(run: Run):
     progress.apply(run=run, update=RunUpdate(seq=1, offset=100, metrics={10: {"loss": 0.7, "learning_rate": 0.001}}))
     progress.apply(run=run, update=RunUpdate(seq=2, offset=200, metrics={10: {"eval/loss": 0.8, "loss": 0.65}}))

@@ -6,10 +6,12 @@ import { RunSeries } from "./run_series.js";
 /** Fills `root` (_curves.html) from the series at `url`, up to the run's progress in #run-status. */
 export class RunCurves {
   #drawnState = null;
+  #outdatedTo = null; // the last step drawn before the run was resumed, until the run has reached it again
   #panels;
   #root;
   #series;
   #signal;
+  #since = ""; // when the attempt whose steps are drawn began
 
   constructor(root, url, signal) {
     this.#root = root;
@@ -19,12 +21,14 @@ export class RunCurves {
   }
 
   async extend() {
-    const { step, seq } = document.getElementById("run-status").dataset;
-    const state = `${step} ${seq}`;
+    const { step, seq, since } = document.getElementById("run-status").dataset;
+    const state = `${step} ${seq} ${since}`;
     if (state === this.#drawnState) return;
-    const wentBack = Number(step) < this.#series.last; // resumed from a checkpoint before the last drawn step
-    if (wentBack) await this.#series.load(this.#signal);
-    else await this.#series.extend(this.#signal);
+    if (since !== this.#since) this.#outdatedTo = this.#series.last;
+    this.#since = since;
+    if (this.#outdatedTo === null) await this.#series.extend(this.#signal);
+    else await this.#series.load(this.#signal); // steps since the checkpoint are measured again
+    if (step >= this.#outdatedTo) this.#outdatedTo = null;
     this.#drawnState = state;
     this.#show();
   }
