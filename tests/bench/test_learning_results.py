@@ -143,6 +143,30 @@ def test_a_reward_models_row_compares_it_alone_and_beside_the_outcome(tmp_path: 
     ]
 
 
+def test_reward_models_have_a_row_for_each_seed_and_their_mean(tmp_path: Path) -> None:
+    for seed, f1 in ((11, 0.7), (12, 0.6)):
+        keep(tmp_path, replace(an_outcome(seed, 0.1 * (seed - 10)), stage="reward_model", before=0.5, n=50, more={}))
+        found = {"f1": f1, "with_error": {"value": 0.6, "n": 147}, "without_error": {"value": 0.8, "n": 213}}
+        keep(tmp_path, replace(an_outcome(seed, 0.5), stage="prm", before=None, more={"first_error": found}))
+    page = "<!-- results of reward_model -->\n<!-- end of results -->\n<!-- results of prm -->\n<!-- end of results -->"
+    assert with_tables(page, tmp_path).splitlines() == [
+        "<!-- results of reward_model -->",
+        "| seed | ranked correctly | pairs |",
+        "| --- | --- | --- |",
+        "| 11 | 50.0 % (50.0 to 60.0) | 50 |",
+        "| 12 | 60.0 % (50.0 to 60.0) | 50 |",
+        "| mean | 55.0 % | 100 |",
+        "<!-- end of results -->",
+        "<!-- results of prm -->",
+        "| seed | steps classified correctly | first error found | recognized as free of errors | F1 |",
+        "| --- | --- | --- | --- | --- |",
+        "| 11 | 90.0 % (50.0 to 60.0) | 60.0 % of 147 | 80.0 % of 213 | 0.70 |",
+        "| 12 | 90.0 % (50.0 to 60.0) | 60.0 % of 147 | 80.0 % of 213 | 0.60 |",
+        "| mean | 90.0 % |  |  | 0.65 |",
+        "<!-- end of results -->",
+    ]
+
+
 def test_the_page_shows_what_is_kept() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert "<!-- results of " in page
