@@ -38,18 +38,21 @@ class LiveStep(NamedTuple):
     """A step of a page that is updated live."""
 
     view: StepView
-    call: str
-    """The call that it was recorded from, by which the page notices that another chat of its session is now the longest. Empty for episodes."""
+    mark: str
+    """By it the page notices that its steps aren't the beginning of these: another chat of the session is now the longest, or the episode was
+    restarted."""
 
 
 def views_from(
-    steps: list[Step], answer: list[Message], first: int, part_url: str, calls: Sequence[str] = ()
+    steps: list[Step], answer: list[Message], first: int, part_url: str, marks: Sequence[str]
 ) -> list[LiveStep]:
-    """The steps from `first` on, opened. `answer`: what came back after the last one. `part_url` is completed with a step's index."""
+    """The steps from `first` on, opened. `answer`: what came back after the last one. `part_url` is completed with a step's index. `marks`: one for
+    each step.
+    """
     views = step_views(
         steps[first:],
         following=answer,
         previous_kind=steps[first - 1].kind if 0 < first <= len(steps) else "",
         part_url=lambda index: f"{part_url}{index}/",
     )
-    return [LiveStep(view, call) for view, call in zip(views, calls[first:] or [""] * len(views), strict=True)]
+    return [LiveStep(view, mark) for view, mark in zip(views, marks[first:], strict=True)]

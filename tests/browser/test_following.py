@@ -101,3 +101,23 @@ def test_a_session_shows_what_tools_returned_and_the_chat_that_is_longest(
     expect(steps).to_have_count(3)
     expect(steps.first).to_contain_text("Let me start over.")
     expect(page.get_by_text("a lamp and a ladder")).to_have_count(0)
+
+
+def test_an_episode_that_is_restarted_is_shown_from_its_new_beginning(
+    open_as: Callable[..., Page], live_stack: LiveStack
+) -> None:
+    researcher = factories.member(Role.RESEARCHER)
+    policy = factories.policy(of=researcher.workspace)
+    batch = RolloutBatch.objects.create(
+        workspace=researcher.workspace, policy=policy, environment="office", state="running", total=1
+    )
+    elsewhere(live_episodes.note, batch.pk, NAME, record(3))
+    page = open_as(researcher.user)
+    page.goto(f"/rollouts/{batch.pk}/episodes/{NAME}/")
+    steps = page.locator("[data-steps] .step")
+    expect(steps).to_have_count(3)
+    expect(page.locator("[data-live-state]")).to_have_text("Live")
+    elsewhere(live_episodes.note, batch.pk, NAME, record(4).replace(b"shelf", b"drawer"))
+    expect(steps).to_have_count(4)
+    expect(steps.first).to_contain_text("drawer 0")
+    expect(page.get_by_text("shelf")).to_have_count(0)

@@ -7,6 +7,7 @@ import asyncio
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -91,12 +92,14 @@ class Runner:
     async def _play(self, episode: Episode) -> None:
         """Play one episode to its end and store it, restarting it if a server dies. Raises ServerDied, RunFailure."""
         problem = ""
-        for _ in range(MAX_DEATHS):
-            await self.policy.ready()
-            environment = environment_named(episode.task.environment or self.config.tasks.environment)()
-            agent = self.policy.begin(episode.task, episode_seed(self.config.seed, episode))
-            watched = self.unfinished.begin(self._id(episode), episode.task, self.policy.name, environment.tools)
-            with watched as unfinished:
+        with ExitStack() as snapshots:  # outlive a restart, so that viewers aren't told that the episode has ended
+            for _ in range(MAX_DEATHS):
+                await self.policy.ready()
+                environment = environment_named(episode.task.environment or self.config.tasks.environment)()
+                agent = self.policy.begin(episode.task, episode_seed(self.config.seed, episode))
+                unfinished = snapshots.enter_context(
+                    self.unfinished.begin(self._id(episode), episode.task, self.policy.name, environment.tools)
+                )
                 try:
                     played = await play(environment, episode.task, agent, self.config.budget, watch=unfinished.watch)
                 except ServerAway as away:
@@ -104,10 +107,9 @@ class Runner:
                     self.events.emit(Warned(f"An episode was restarted because its server died. {problem}"))
                     continue
                 if not (self.policy.away and played.outcome.termination == "timeout"):
-                    # Before its snapshot is deleted: viewers of an episode without either are told that nothing was saved.
-                    self._store(episode, played)
+                    self._store(episode, played)  # before its snapshot is deleted: viewers find one of them
                     return
-            problem = self.policy.away
+                problem = self.policy.away
         raise ServerDied(
             f"The server died {MAX_DEATHS} times during the same episode, {self._id(episode)}: {problem}",
             advice="See the server's log: something in this episode may cause that. Finished episodes are kept, and resuming continues with the others.",

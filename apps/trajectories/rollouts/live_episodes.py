@@ -17,6 +17,7 @@ from apps.common import live
 from apps.common.live import LiveConsumer
 from apps.ingest.reading import read_line
 from apps.trajectories import unsaved
+from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.models import RolloutBatch, Step, Trajectory
 from apps.trajectories.outlines import clip
 from apps.trajectories.unsaved import LiveStep
@@ -106,7 +107,8 @@ def steps_of(batch_id: UUID, name: str) -> tuple[list[Step], list[Message]]:
 def views_from(batch_id: UUID, name: str, first: int, part_url: str) -> list[LiveStep]:
     """The steps from `first` on, opened; `part_url` is completed with a step's index."""
     steps, answer = steps_of(batch_id, name)
-    return unsaved.views_from(steps, answer, first, part_url)
+    marks = [digest_of(step.message).hex() for step in steps]
+    return unsaved.views_from(steps, answer, first, part_url, marks)
 
 
 def state_of(batch_id: UUID, episode: Episode) -> str:

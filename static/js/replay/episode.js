@@ -41,8 +41,8 @@ attach("[data-following]", (root, signal) => {
     });
     if (!response.ok) return;
     const articles = [...fragmentOf(await response.text()).children];
-    // Another chat of the session is now the longest, and shown in place of this one.
-    if (first && articles[0] && articles[0].dataset.call !== steps()[first].dataset.call) {
+    // Another chat of the session is now the longest, or the episode was restarted: shown in place of this one.
+    if (first && articles[0] && articles[0].dataset.mark !== steps()[first].dataset.mark) {
       list.replaceChildren();
       seen = 0;
       return fetchSteps(0);

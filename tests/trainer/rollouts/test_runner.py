@@ -18,8 +18,9 @@ from trainer.environments.protocol import Transition
 from trainer.environments.scripts import Call
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
+from trainer.rollouts import runner, unfinished
 from trainer.rollouts.episode import play
-from trainer.rollouts.policy import PolicyError, Turn
+from trainer.rollouts.policy import PolicyError, ServerAway, Turn
 from trainer.rollouts.scripted import call_message
 from trainer.rollouts.unfinished import Unfinished
 
@@ -64,6 +65,23 @@ def test_an_episode_is_stored_before_its_viewers_are_told_of_its_end(tmp_path: P
     monkeypatch.setattr(Unfinished, "__exit__", count_first)
     run_here(tmp_path, rollout(parallel=1))
     assert stored == list(range(1, 13))
+
+
+def test_a_restarted_episode_keeps_its_viewers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(unfinished, "EVERY_SECONDS", 0)
+    snapshots: list[int] = []
+
+    async def once_away(*arguments: Any, **options: Any) -> Any:
+        snapshots.append(len(list((tmp_path / unfinished.FOLDER).iterdir())))
+        played = await play(*arguments, **options)
+        if len(snapshots) == 1:
+            raise ServerAway("It died")
+        return played
+
+    monkeypatch.setattr(runner, "play", once_away)
+    assert run_here(tmp_path, rollout(tasks={"count": 1})) == ExitCode.FINISHED
+    assert snapshots == [0, 1]
+    assert len(ids(tmp_path)) == 1
 
 
 def test_the_same_config_gives_the_same_trajectories(tmp_path: Path):
