@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.normalization.conversation import tool_schemas
 from apps.ingest.normalization.fields import first_of, mapping, text
-from apps.ingest.normalization.parts import call_of, result_of
+from apps.ingest.normalization.parts import call_of, result_of, turns_in
 from apps.ingest.normalization.roles import normalized, role_of
 from apps.ingest.records import Json, Message
 from contract import jsontext
@@ -138,7 +138,16 @@ class _PayloadBuilder:
 
 
 def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
-    """Splits a message whose content is parts: tool results become separate messages."""
+    """Splits a message whose content is parts: tool results become separate messages, and an answer ends where one interrupted it."""
+    if message["role"] != "assistant" or not any(result_of(part) for part in parts):
+        return _with_results_apart(message, parts)
+    messages: list[Message] = []
+    for turn in turns_in({**message, "content": parts}):
+        messages += [turn] if turn["role"] == "tool" else _with_results_apart(turn, turn["content"])
+    return messages
+
+
+def _with_results_apart(message: Message, parts: list[Json]) -> list[Message]:
     content: list[Json] = []
     results: list[Message] = []
     calls: list[Json] = []

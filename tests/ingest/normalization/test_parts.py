@@ -4,6 +4,7 @@ import pytest
 
 from apps.ingest.normalization.conversation import to_steps
 from apps.ingest.records import BadRow
+from apps.ingest.traces.payloads import read_payload
 
 ASKED = {"role": "user", "content": "How warm is it?"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": {"city": "Rome"}}}
@@ -109,6 +110,24 @@ def test_reasoning_in_chunks_is_one_text():
         {**ANSWERED, "reasoning_content": "It's warm."},
         {"reasoning": {"effort": "low"}},
     )
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [SEARCH, {"type": "web_search_tool_result", "tool_use_id": "c1", "content": "21"}, WORDS],
+        [{"type": "step-start"}, invoked(type="tool-weather"), {"type": "step-start"}, WORDS],
+    ],
+)
+def test_in_traces_too_an_answer_ends_where_a_tool_interrupted_it(parts):
+    recorded = [ASKED, {"role": "assistant", "content": parts}]
+    chat = to_steps(read_payload(recorded, "user").messages)
+    assert [step.message for step in chat.steps] == [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        ANSWERED,
+    ]
+    (heard,) = chat.steps[1].context
+    assert (heard["role"], heard["tool_call_id"], heard["content"]) == ("tool", "c1", "21")
 
 
 def test_calls_in_a_row_were_made_at_once():
