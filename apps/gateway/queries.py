@@ -146,7 +146,7 @@ def progress_context(session: Session) -> dict[str, Any]:
         "session": session,
         "counts": counts_of(session),
         "cost": cost_of(session),
-        "steps_so_far": steps_so_far(session) if session.is_open else 0,
+        "steps_so_far": steps_so_far(session),
         "trajectory": next((path.trajectory for path in paths if path.is_main), None),
         "feedback": session.feedback.order_by("-pk"),
         "others": [path.trajectory for path in paths if not path.is_main],

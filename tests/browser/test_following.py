@@ -9,7 +9,7 @@ from django.db import connection
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Role
-from apps.gateway import live
+from apps.gateway import live, sessions
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import live_episodes
 from tests import factories
@@ -101,6 +101,11 @@ def test_a_session_shows_what_tools_returned_and_the_chat_that_is_longest(
     expect(steps).to_have_count(3)
     expect(steps.first).to_contain_text("Let me start over.")
     expect(page.get_by_text("a lamp and a ladder")).to_have_count(0)
+
+    factories.call(of=session, message={"role": "assistant", "content": "It was green."}, parent=parent, number=9)
+    elsewhere(lambda: sessions.finish_session(session=session, success=True))  # before anybody is told of the call
+    expect(page.locator("#episode-state")).to_contain_text("success")
+    expect(steps).to_have_count(4)
 
 
 def test_an_episode_that_is_restarted_is_shown_from_its_new_beginning(
