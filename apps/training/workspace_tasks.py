@@ -17,9 +17,10 @@ MAX_ENVIRONMENTS = 200
 
 def whole_tasks(workspace_id: UUID) -> QuerySet[Task]:
     """The workspace's tasks without those of sub-agents, which are parts of others."""
-    as_whole = Path.objects.filter(is_main=True, trajectory__task=OuterRef("trajectory__task"))
-    as_part = Path.objects.filter(~Exists(as_whole), is_main=False, trajectory__task=OuterRef("pk"))
-    return Task.objects.filter(~Exists(as_part), workspace=workspace_id).exclude(key__regex=KEY_OF_PART)
+    paths = Path.objects.filter(trajectory__task=OuterRef("pk"))
+    # With OR, PostgreSQL looks up each task's paths. It would turn nested conditions into joins, of which it can choose one that takes minutes.
+    is_whole = ~Exists(paths.filter(is_main=False)) | Exists(paths.filter(is_main=True))
+    return Task.objects.filter(is_whole, workspace=workspace_id).exclude(key__regex=KEY_OF_PART)
 
 
 def tasks_in(workspace_id: UUID, environment: str, levels: Sequence[str] = ()) -> QuerySet[Task]:
