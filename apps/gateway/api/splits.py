@@ -26,6 +26,7 @@ from apps.policies import promotions
 from apps.policies.models import Policy
 
 RELATED = ("arms__policy",)
+DRAWN_FOR = "What an arm is drawn for; the same unit always has the same arm. unit: metadata.unit of a session or a chat, or else its user."
 
 
 class ArmSerializer(RequestSerializer):
@@ -53,15 +54,16 @@ class ChangeSplitSerializer(RequestSerializer):
         help_text="A policy with a small share, in percent of all sessions.",
     )
     unit = serializers.ChoiceField(
-        choices=TrafficSplit.Unit.choices,
-        default=TrafficSplit.Unit.SESSION,
-        help_text="What an arm is drawn for; the same unit always has the same arm. unit: metadata.unit of a session or a chat, or else its user.",
+        choices=TrafficSplit.Unit.choices, required=False, help_text=f"{DRAWN_FOR} Default: as it is."
     )
 
 
 class NewSplitSerializer(ChangeSplitSerializer):
     """A split to create."""
 
+    unit = serializers.ChoiceField(
+        choices=TrafficSplit.Unit.choices, default=TrafficSplit.Unit.SESSION, help_text=DRAWN_FOR
+    )
     name = serializers.CharField(
         validators=[refuse_invisible],
         max_length=80,

@@ -202,8 +202,19 @@ def _task_ids(workspace_id: UUID, records: Iterable[TaskRecord]) -> dict[TaskIde
         task_ids |= {(environment, key): identifier for environment, key, identifier in inserted}
         if len(task_ids) < len(tasks):  # another import created some of them concurrently
             task_ids |= _existing_tasks(workspace_id, tasks.keys() - task_ids.keys())
+    held_out |= _parts_of_held_out(workspace_id, tasks)
     _hold_out(workspace_id, {task_ids[identity] for identity in held_out})
     return task_ids
+
+
+def _parts_of_held_out(workspace_id: UUID, identities: Iterable[TaskIdentity]) -> set[TaskIdentity]:
+    """Those that are parts of a task that is held out, whether or not their own records say so."""
+    wholes = {identity: (identity[0], key) for identity in identities if (key := whole_key(identity[1]))}
+    if not wholes:
+        return set()
+    held_out = Task.objects.filter(workspace=workspace_id, held_out=True, key__in={key for _, key in wholes.values()})
+    known = set(held_out.values_list("environment", "key"))
+    return {part for part, whole in wholes.items() if whole in known}
 
 
 def _hold_out(workspace_id: UUID, ids: Collection[UUID]) -> None:

@@ -108,6 +108,13 @@ def test_another_champion_than_the_one_there_is_isnt_made_by_the_way(client: Cli
     assert make(client, policies, name="other", champion=None).status_code == 201
 
 
+def test_changing_the_arms_keeps_what_they_are_drawn_for(client: Client, policies: Any) -> None:
+    pk = make(client, policies, unit="unit").json()["id"]
+    arms = [{"policy": str(policies[1].pk), "weight": 2}]
+    assert send(client, "traffic_split", {"arms": arms}, pk).json()["unit"] == "unit"
+    assert send(client, "traffic_split", {"arms": arms, "unit": "session"}, pk).json()["unit"] == "session"
+
+
 def test_arms_are_changed_and_the_split_is_switched(client: Client, policies: Any) -> None:
     pk = make(client, policies).json()["id"]
     before = TrafficSplit.objects.get()

@@ -145,6 +145,15 @@ def test_a_task_is_held_out_with_its_parts_once_a_record_says_so():
     assert {(task.workspace, task.key) for task in held_out} == {(workspace, "k"), (workspace, part.key)}
 
 
+def test_new_parts_of_a_task_that_is_held_out_are_held_out():
+    workspace = factories.workspace()
+    factories.task(key="other", held_out=True)  # of another workspace
+    part, foreign = (f"{key}{MARK}{'1' * 16}" for key in ("k", "other"))
+    imported(lines(rich(1, task={"key": "k", "held_out": True}), rich(2, task={"key": "other"})), workspace)
+    imported(lines(rich(3, task={"key": part}), rich(4, task={"key": foreign})), workspace)
+    assert {*Task.objects.filter(workspace=workspace, held_out=True).values_list("key", flat=True)} == {"k", part}
+
+
 def test_names_longer_than_their_columns_are_shortened_and_stay_different():
     long = "k" * 400
     batch = imported(
