@@ -1,13 +1,14 @@
 """An experiment's figures, computed from its judgments and its rollouts."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
+from apps.annotation.kinds.pair_selection import shuffled_place
 from apps.annotation.models import Annotator, Item, Preference
 from apps.arena import win_rates
 from apps.arena.models import Experiment, LiveAttempt
@@ -110,7 +111,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
 
 
 def current_standing(experiment: Experiment) -> Standing:
-    """The current figures from judgments and rollouts, in six queries regardless of their number."""
+    """The current figures from judgments and rollouts, in six queries (a live experiment: seven) regardless of their number."""
     judgments = _judgments(experiment)
     items = _items(experiment)
     places: dict[str, int] = {}
@@ -135,9 +136,9 @@ def current_standing(experiment: Experiment) -> Standing:
     win_rate = win_rates.confidence_sequence(list(win_rates.task_scores(scores).values()), alpha=experiment.rule.alpha)
     runs_a, runs_b = (_runs(experiment, side) for side in LiveAttempt.Side)
     results_a, results_b = _results(runs_a), _results(runs_b)
-    shared = results_a.keys() & results_b.keys()
-    by_task_a, success_a = _success({task: results_a[task] for task in results_a if task in shared})
-    by_task_b, success_b = _success({task: results_b[task] for task in results_b if task in shared})
+    shared = _in_order(experiment, results_a.keys() & results_b.keys())
+    by_task_a, success_a = _success({task: results_a[task] for task in shared})
+    by_task_b, success_b = _success({task: results_b[task] for task in shared})
     return Standing(
         tally=win_rates.tally((row["strength"], row["both_bad"]) for row in judgments),
         win_rate=win_rate,
@@ -184,14 +185,25 @@ def _runs(experiment: Experiment, side: LiveAttempt.Side) -> QuerySet[Trajectory
 
 
 def _results(runs: QuerySet[Trajectory]) -> dict[str, list[bool]]:
-    """The outcomes of each task's trajectories, without those that have none. By task: an interval that takes them one by one mustn't follow the
-    order in which they ended, since successes may be faster.
-    """
+    """The outcomes of each task's trajectories, without those that have none."""
     by_task: dict[str, list[bool]] = defaultdict(list)
-    known = runs.filter(success__isnull=False).order_by("task_id", "pk")
-    for task, success in known.values_list("task_id", "success"):
+    for task, success in runs.filter(success__isnull=False).values_list("task_id", "success"):
         by_task[str(task)].append(bool(success))
     return by_task
+
+
+def _in_order(experiment: Experiment, tasks: Collection[str]) -> list[str]:
+    """In an order drawn by the plan's seed or, of a live experiment, that in which tasks were paired.
+
+    Intervals that take tasks one by one hold only if their order says nothing about their outcomes. By ID, they follow their levels; as their
+    trajectories ended, successes may come first.
+    """
+    if experiment.is_live:
+        attempts = LiveAttempt.objects.filter(experiment=experiment, is_paired=True).order_by("pk")
+        places = {str(task): place for place, task in enumerate(attempts.values_list("task", flat=True))}
+        return sorted(tasks, key=lambda task: places.get(task, 0))
+    seed = experiment.plan.get("seed", 0)
+    return sorted(tasks, key=lambda task: shuffled_place(f"{seed} {task}"))
 
 
 def _cost(runs: QuerySet[Trajectory]) -> SessionCost | None:

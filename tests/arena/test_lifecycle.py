@@ -10,6 +10,7 @@ from apps.accounts.models import AuditEntry, Role
 from apps.annotation.desk.actions import record, undo_last
 from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import Choice
+from apps.annotation.kinds.pair_selection import shuffled_place
 from apps.annotation.models import Annotator, Item, Preference, Queue
 from apps.annotation.refusals import NothingToUndo
 from apps.arena import lifecycle
@@ -339,16 +340,33 @@ def test_tasks_that_one_of_the_two_did_not_finish_are_in_nobodys_success(researc
     assert figures.success_b.succeeded == 0
 
 
-def test_an_interval_of_success_does_not_follow_the_order_in_which_trajectories_ended(researcher):
+def test_an_interval_of_success_follows_neither_the_end_of_trajectories_nor_the_levels_of_tasks(researcher):
     experiment = begin(researcher, tasks=0)
     tasks = [factories.task(of=researcher.workspace) for _ in range(20)]
-    for success, some in ((True, tasks[::2]), (False, tasks[1::2])):  # failures take longer
+    for success, some in ((True, tasks[:10]), (False, tasks[10:])):  # the easy ones come first
         for task in some:
             for batch in (experiment.rollouts_a, experiment.rollouts_b):
                 for _ in range(2):
                     factories.trajectory(of=task, rollout_batch=batch, success=success)
+    drawn = sorted(tasks, key=lambda task: shuffled_place(f"5 {task.pk}"))
     figures = current_standing(experiment)
-    assert figures.success_a.rate == confidence_sequence([1.0, 0.0] * 10)
+    assert figures.success_a.rate == confidence_sequence([float(task in tasks[:10]) for task in drawn])
+
+
+def test_a_difference_in_success_follows_the_drawn_order_of_tasks(researcher):
+    experiment = begin(researcher, tasks=0)
+    tasks = [factories.task(of=researcher.workspace) for _ in range(20)]
+    for number, task in enumerate(tasks):  # A is better at the first level, B at the last
+        for batch, success in ((experiment.rollouts_a, number < 10), (experiment.rollouts_b, number >= 10)):
+            factories.trajectory(of=task, rollout_batch=batch, success=success)
+    drawn = sorted(tasks, key=lambda task: shuffled_place(f"5 {task.pk}"))
+    halves = confidence_sequence([float(task in tasks[:10]) for task in drawn])
+    figures = current_standing(experiment)
+    assert figures.success_difference.estimate == 0
+    assert (figures.success_difference.low, figures.success_difference.high) == (
+        2 * halves.low - 1,
+        2 * halves.high - 1,
+    )
 
 
 def test_success_is_compared_task_by_task(researcher):
