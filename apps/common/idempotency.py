@@ -39,6 +39,8 @@ class StillAnswering(APIException):
     """The first request with this key is still in progress."""
 
     status_code = status.HTTP_409_CONFLICT
+    wait = 1
+    """Seconds, sent as `Retry-After`: it tells this 409 from that of a state which doesn't allow the request."""
     default_detail = f"The first request with this {HEADER} is still being answered. Send it again in a moment."
     default_code = "conflict"
 

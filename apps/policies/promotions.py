@@ -60,7 +60,7 @@ def promote(
 def roll_back(*, workspace: Workspace, environment: str, by: User, reason: str, seen: str = "") -> Promotion:
     """Promote the previous champion again, restored if it was archived. Raises NothingToRollBackTo, ChampionChanged.
 
-    Repeated rollbacks go further back, like undo, instead of toggling between two. seen: the id of the champion that a page showed, so that two
+    Repeated rollbacks go further back, like undo, instead of toggling between two. seen: the id of the champion that somebody saw, so that two
     people who roll it back at once go back only one.
     """
     _lock(workspace)

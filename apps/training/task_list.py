@@ -23,7 +23,9 @@ class BadTask(ValueError):
 def read_tasks(text: str) -> list[Task]:
     """One task per nonempty line, either a JSON object or a plain instruction. Raises BadTask."""
     tasks: list[Task] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(
+        text.split("\n"), start=1
+    ):  # `splitlines` also splits within texts, such as at U+2028
         if not (line := line.strip()):
             continue
         if len(tasks) == MAX_TASKS:

@@ -76,7 +76,7 @@ class ExportsView(ListView):
     @extend_schema(
         operation_id="exports_create",
         summary="Export everything in the workspace as one archive",
-        description="A worker writes it. While one is being written, that one is the answer.",
+        description="A worker writes it. While one with the same content is being written, that one is the answer.",
         request=NewExportSerializer,
         responses={202: ExportSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )

@@ -56,9 +56,9 @@ EXPORTS = register(
 
 @transaction.atomic
 def request_export(*, by: Membership, include_weights: bool = False) -> Export:
-    """Have a worker write the archive; while one is being written, requests return that one."""
+    """Have a worker write the archive; while one with the same content is being written, requests return that one."""
     workspace = Workspace.objects.select_for_update(no_key=True).get(pk=by.workspace_id)
-    if active := Export.objects.active().filter(workspace=workspace).first():
+    if active := Export.objects.active().filter(workspace=workspace, include_weights=include_weights).first():
         return active
     export = Export.objects.create(workspace=workspace, created_by=by.user, include_weights=include_weights)
     audit.record(

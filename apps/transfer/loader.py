@@ -50,6 +50,8 @@ class NotEmpty(TransferRefused):
         )
 
 
+INFO_WITH_IDS: Final = ("session", "calls", "rollout")
+"""Fields of a trajectory's info with ids of other rows. Feedback on an answer finds its step by the call's id."""
 MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Exceptions raised when code reads JSON of an unexpected shape."""
 
@@ -105,7 +107,7 @@ class Loader:
 
     def _load(self, table: Table) -> int:
         reading = Reading(table, self)
-        contents = _Contents(self._archive) if table.model is Trajectory else None
+        contents = _Contents(self._archive, self.ids) if table.model is Trajectory else None
         count = 0
         for batch in self._archive.batches(table.name):
             rows = reading.values(batch)
@@ -307,7 +309,8 @@ def _leave_out_odd_rewards(record: TrajectoryRecord) -> None:
 class _Contents:
     """The steps and originals of trajectories, read in parallel with the rows of their table."""
 
-    def __init__(self, archive: ArchiveReader) -> None:
+    def __init__(self, archive: ArchiveReader, ids: Ids) -> None:
+        self._ids = ids
         max_bytes = settings.IMPORT_MAX_RECORD_BYTES
         self._lines = enumerate(archive.lines(TRAJECTORIES, max_bytes=2 * max_bytes), start=1)
         self._originals = archive.rows(ORIGINALS, max_bytes=2 * max_bytes)
@@ -339,7 +342,7 @@ class _Contents:
                 location, f"It has {len(record.steps):,} steps.", f"{values['step_count']:,}, as its row says."
             )
         self.size += len(line) + len(original or b"")
-        values.update(tools=record.tools, closing=record.closing, info=record.info)
+        values.update(tools=record.tools, closing=record.closing, info=self._with_ids_changed(record.info))
         self._held.append(prepared)
         if original is not None:
             self._with_original.append(prepared)
@@ -356,6 +359,14 @@ class _Contents:
             raise BadArchive(TRAJECTORIES, "It has more lines than there are trajectories.", "one for each.")
         if self._next is not None:
             raise BadArchive(self._next[0], "There is no such trajectory, or it is out of order.", "their order.")
+
+    def _with_ids_changed(self, info: Row) -> Row:
+        """A trajectory's info, whose ids of a session, calls, and rollouts change like those of their rows."""
+        ids = {name: info[name] for name in INFO_WITH_IDS if name in info}
+        if self._ids.are_kept or not ids:
+            return info
+        self._ids.look_up(ids_in(ids))
+        return {**info, **self._ids.changed_in(ids)}
 
     def _original(self, trajectory: str) -> bytes | None:
         if self._next is None or self._next[1].get("trajectory") != trajectory:

@@ -231,4 +231,5 @@ def test_a_request_whose_first_takes_long_is_told_to_come_again(
         409,
         {"detail": "The first request with this Idempotency-Key is still being answered. Send it again in a moment."},
     )
+    assert refused.headers["Retry-After"] == "1"
     assert in_another_transaction(lambda: post(researcher, DATASETS, SAME)).headers["Idempotency-Replayed"] == "true"

@@ -89,6 +89,15 @@ def test_a_creation_whose_answer_was_lost_is_repeated_and_made_once(far_client: 
     assert made.id == str(Dataset.objects.get().pk)
 
 
+def test_a_creation_that_is_still_in_progress_is_waited_for(far_client: Client, network: Network) -> None:
+    network.fail = [refused(409, Retry_After="1")]
+    assert far_client.datasets.create(name="One").name == "One"
+    assert len(set(network.idempotency_keys())) == 1
+    network.fail = [refused(409)]
+    with pytest.raises(Conflict):  # the state of something doesn't allow it
+        far_client.datasets.create(name="Two")
+
+
 def test_nobody_there(free_port: int) -> None:
     with (
         Client(f"http://127.0.0.1:{free_port}", "rt_x", retries=Retries(most=1, first_seconds=0.01)) as client,

@@ -64,3 +64,15 @@ def test_a_champion_is_rolled_back(client: Client, member: Any) -> None:
     assert (back.status_code, back.json()["policy"], back.json()["is_rollback"]) == (201, str(first.pk), True)
     again = send(client, "champions/roll-back", environment="shop", reason="Worse.")
     assert (again.status_code, again.json()["detail"]) == (409, "shop had no champion before this one.")
+
+
+def test_scripts_that_roll_back_the_same_champion_at_once_go_back_one(client: Client, member: Any) -> None:
+    policies = [factories.policy(of=member.workspace) for _ in range(3)]
+    for policy in policies:
+        promotions.promote(policy=policy, environment="shop", by=member.user, reason="Better.")
+    answers = [
+        send(client, "champions/roll-back", environment="shop", reason="Worse.", champion=str(policies[-1].pk))
+        for _ in range(2)
+    ]
+    assert [answer.status_code for answer in answers] == [201, 409]
+    assert promotions.champion(workspace=member.workspace, environment="shop") == policies[1]

@@ -221,6 +221,8 @@ def test_a_list_of_tasks_has_a_line_each() -> None:
     plain, named = read_tasks('Refund order 17.\n\n{"key": "k", "initial_state": {"a": 1}}\n')
     assert (plain.instruction, len(plain.key)) == ("Refund order 17.", 16)
     assert (named.key, named.initial_state) == ("k", {"a": 1})
+    [whole] = read_tasks('{"instruction": "Two\u2028lines, one\u0085task."}\r\n')
+    assert whole.instruction == "Two\u2028lines, one\u0085task."
     for text, words in (
         ('{"key": ', "Line 1 begins like a JSON object"),
         ('x\n{"instruction": ""}', "Line 2: `task` has no key."),

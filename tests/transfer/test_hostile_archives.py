@@ -266,6 +266,7 @@ def test_an_import_whose_worker_was_killed_is_done_by_the_next(members: Members)
 def test_an_export_whose_worker_was_killed_is_done_by_the_next(owner: Membership, things: dict[str, Any]):
     export = request_export(by=owner)
     assert request_export(by=owner) == export
+    assert request_export(by=owner, include_weights=True).include_weights
     host = lifecycle.this_worker().rpartition(":")[0]
     assert lifecycle.claim(EXPORTS, export.pk, worker=f"{host}:4194300")
     assert export_workspace(str(export.pk))

@@ -14,6 +14,7 @@ from apps.annotation.quality.measures import measure
 from apps.annotation.quality.reports import gather
 from apps.datasets.files.verification import verify
 from apps.datasets.models import Version
+from apps.gateway.models import Path
 from apps.trajectories.models import Original, Step
 from apps.transfer.ids import AN_ID, mask_of
 from apps.transfer.models import Import
@@ -97,6 +98,20 @@ def test_the_archive_of_an_imported_workspace_is_the_one_that_was_imported(full:
         assert actual[name] == body, name
     named = {(row["email"], row["name"]) for row in rows(first, "people.jsonl")}
     assert named < {(row["email"], row["name"]) for row in rows(second, "people.jsonl")}
+
+
+def test_a_trajectory_of_a_session_names_its_calls_by_their_new_ids(full: Membership):
+    path = Path.objects.filter(session__workspace=full.workspace, session__calls__isnull=False).earliest("pk")
+    calls = [str(call.pk) for call in path.session.calls.order_by("pk")]
+    theirs = {"metadata": {"session": "01a1b2c3-0000-7000-8000-000000000001"}}
+    path.trajectory.info = {"session": str(path.session_id), "calls": calls, **theirs}
+    path.trajectory.save(update_fields=["info"])
+    elsewhere = factories.member(Role.OWNER)
+    imported(exported(full), elsewhere)
+    moved = Path.objects.filter(session__workspace=elsewhere.workspace, session__calls__isnull=False).earliest("pk")
+    moved_calls = [str(call.pk) for call in moved.session.calls.order_by("pk")]
+    assert moved_calls != calls
+    assert moved.trajectory.info == {"session": str(moved.session_id), "calls": moved_calls, **theirs}
 
 
 def test_frozen_versions_keep_their_hash(full: Membership):

@@ -181,6 +181,12 @@ class RollBackChampionSerializer(RequestSerializer):
 
     environment = serializers.CharField(max_length=100)
     reason = serializers.CharField(max_length=2000)
+    champion = serializers.UUIDField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="The policy to roll back: if another is the champion by now, nothing changes. If omitted, whichever it is.",
+    )
 
 
 class ChampionsView(ListView):
@@ -210,17 +216,22 @@ class RollBackChampionView(MemberView):
         responses={
             201: ChampionSerializer,
             400: OpenApiResponse(description="Invalid fields."),
-            409: OpenApiResponse(description="There is no previous champion."),
+            409: OpenApiResponse(description="There is no previous champion, or `champion` isn't the current one."),
         },
     )
     def post(self, request: Request) -> Response:
         serializer = RollBackChampionSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
         try:
             promotion = promotions.roll_back(
-                workspace=self.member.workspace, by=self.member.user, **serializer.validated_data
+                workspace=self.member.workspace,
+                environment=data["environment"],
+                by=self.member.user,
+                reason=data["reason"],
+                seen=str(data["champion"] or ""),
             )
-        except promotions.NothingToRollBackTo as refusal:
+        except (promotions.NothingToRollBackTo, promotions.ChampionChanged) as refusal:
             raise Conflict(str(refusal)) from None
         promotion.refresh_from_db()
         return Response(ChampionSerializer(promotion).data, status=status.HTTP_201_CREATED)

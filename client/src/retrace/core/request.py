@@ -56,7 +56,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Request:
-    """`path` is relative to /api/v1. None values in `query` and `body` are left out; `body` is sent as JSON."""
+    """`path` is relative to /api/v1. None values in `query` are left out; `body` is sent as JSON."""
 
     method: str
     path: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import httpx
 
@@ -53,12 +54,19 @@ def exchange(request: Request, retries: Retries) -> Flow[Reply]:
             if delay is None:
                 raise unreachable(request, error, attempt + 1) from error
         else:
-            may = reply.status == TOO_MANY or (reply.status in BUSY and request.may_be_repeated)
+            may = reply.status == TOO_MANY or (
+                request.may_be_repeated and (reply.status in BUSY or is_in_progress(reply))
+            )
             delay = retries.delay(attempt, retry_after(reply.headers)) if may else None
             if delay is None:
                 return checked(request, reply)
         attempt += 1
         yield from pause(delay)
+
+
+def is_in_progress(reply: Reply) -> bool:
+    """Whether the server is still carrying out the request that this one repeats."""
+    return reply.status == HTTPStatus.CONFLICT and retry_after(reply.headers) is not None
 
 
 def unreachable(request: Request, error: Exception, attempts: int) -> ServerUnreachable:

@@ -64,11 +64,12 @@ class Champion(Answer):
     created_at: datetime
 
 
-class RollBackChampion(TypedDict):
+class RollBackChampion(TypedDict, total=False):
     """The environment in which the previous champion is reinstated, and why."""
 
-    environment: str
-    reason: str
+    environment: Required[str]
+    reason: Required[str]
+    champion: str | None  # The policy to roll back, if it's still the champion. Default: whichever it is.
 
 
 class Publication(Waitable):
