@@ -38,7 +38,6 @@ async def play(
     after: continue from the middle of an episode of this task; the step budget includes the earlier steps.
     The outcome's termination is done, max_steps, max_tokens, timeout, policy_error or environment_error.
     """
-    deadline = time.monotonic() + budget.seconds
     tokens_left = budget.tokens
     world = environment if after is None else after.environment
     steps: list[Step] = [] if after is None else list(after.steps)
@@ -48,6 +47,7 @@ async def play(
     try:
         context = await ask_environment(world, partial(world.reset, task)) if after is None else after.context
         chat = list(context) if after is None else after.chat
+        deadline = time.monotonic() + budget.seconds  # not before: it may have waited for its turn at a server
         while not (termination := spent(steps, budget, tokens_left, seconds_left=deadline - time.monotonic())):
             start = time.monotonic()
             try:

@@ -18,6 +18,7 @@ import pytest
 
 from contract.configs import Budget
 from contract.events import Failed
+from contract.messages import Message, ToolSchema
 from contract.trajectory import Task
 from tests.trainer.environments.scripted_episodes import call, first_tasks
 from tests.trainer.runs import ROOT, events_of, run_here
@@ -210,6 +211,39 @@ def test_servers_without_sessions_are_played_too(counter: str):
     last = environment.step(call("act", by=1))
     assert (last.reward, last.done, environment.score().success) == (1.0, True, True)
     assert environment.score().is_success_from_reward
+    environment.close()
+
+
+class CountingByOne:
+    """Counts by one, slowly."""
+
+    async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
+        await asyncio.sleep(0.2)
+        return Turn(call("act", by=1))
+
+
+async def test_episodes_take_turns_at_a_server_that_holds_one(counter: str):
+    environment, budget = served_at(counter, "count"), Budget(seconds=2.0)  # less than all of them take
+    episodes = await asyncio.gather(*(play(environment(), EPISODE, CountingByOne(), budget) for _ in range(4)))
+    for episode in episodes:
+        counts = [
+            json.loads(str(message["content"]))["count"] for message in episode.messages() if message["role"] == "tool"
+        ]
+        assert (counts, episode.outcome.termination, episode.outcome.reward) == ([1, 2, 3], "done", 1.0)
+
+
+def test_calls_after_the_one_that_ends_the_episode_are_not_sent(counter: str):
+    environment = served_at(counter, "count")()
+    environment.reset(EPISODE)
+    action = call("act", by=3)
+    action["tool_calls"] = [action["tool_calls"][0] | {"id": name} for name in ("first", "second")]
+    transition = environment.step(action)
+    assert (transition.reward, transition.done, environment.score().reward) == (1.0, True, 1.0)
+    assert [(answer["tool_call_id"], json.loads(answer["content"])) for answer in transition.observation] == [
+        ("first", {"count": 3, "even": False}),
+        ("second", {"error": "the episode ended with the call before"}),
+    ]
+    assert "error" not in transition.info
     environment.close()
 
 

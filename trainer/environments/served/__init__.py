@@ -18,6 +18,8 @@ from trainer.failures import ConfigFailure, DataFailure
 
 HELD_OUT_ONE_IN = 10
 """Seeds that end in 0 are held out."""
+AFTER_THE_END = json.dumps({"error": "the episode ended with the call before"})
+"""The result of a call after the one that ended the episode, in the same message. It isn't sent: servers may reward it again."""
 
 
 class Served:
@@ -85,9 +87,8 @@ class Served:
         info: dict[str, Any] = {}
         done = False
         for tool_call in action.get("tool_calls") or []:
-            content, finished = self._answer(tool_call, info)
+            content, done = (AFTER_THE_END, True) if done else self._answer(tool_call, info)
             answers.append({"role": "tool", "tool_call_id": tool_call.get("id", ""), "content": content})
-            done = done or finished
         if not action.get("tool_calls"):
             call = self._actions.of_words(action)
             if call is None:

@@ -1,13 +1,14 @@
 """One episode with a server that speaks the OpenEnv protocol.
 
 Its episodes live in WebSocket sessions at /ws: {"type": "reset", "data": {"seed"}} and {"type": "step", "data": action}, each answered by
-{"type": "observation", "data": {"observation", "reward", "done"}}. Servers without /ws take the same as POST /reset and POST /step {"action"}; those
-that hold one episode at a time must be played with `parallel` 1.
+{"type": "observation", "data": {"observation", "reward", "done"}}. Servers without /ws take the same as POST /reset and POST /step {"action"}. They
+hold one episode, so the episodes of this process take turns.
 """
 
 import contextlib
 import json
 import math
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -26,6 +27,8 @@ from trainer.environments.tools import ToolError
 SECONDS = 120.0
 """Timeout of one request."""
 LARGEST_ANSWER = 16 * 1024 * 1024
+TURNS: dict[str, threading.Lock] = {}
+"""Held by the episode that is being played, for each server that holds one."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def open_session(address: str) -> Session:
         socket = "ws" + address.removeprefix("http") + "/ws"
         return SocketSession(socket)
     except InvalidHandshake:  # it responds, but not at /ws
-        return PlainSession(http_client(address, timeout=SECONDS))
+        return PlainSession(http_client(address, timeout=SECONDS), TURNS.setdefault(address, threading.Lock()))
     except AddressRefused as refused:
         raise ServerError(str(refused)) from None
     except (OSError, TimeoutError) as error:
@@ -103,10 +106,12 @@ class SocketSession:
 
 
 class PlainSession:
-    """The server keeps one episode, or none."""
+    """The server keeps one episode, or none: waits until the one before is closed."""
 
-    def __init__(self, client: httpx.Client) -> None:  # noqa: TID251 - one that `http_client` made
+    def __init__(self, client: httpx.Client, turn: threading.Lock) -> None:  # noqa: TID251 - one that `http_client` made
         self._client = client
+        self._turn = contextlib.ExitStack()
+        self._turn.enter_context(turn)
 
     def reset(self, seed: int) -> Observed:
         status, text = self._post("/reset", {"seed": seed})
@@ -124,6 +129,7 @@ class PlainSession:
 
     def close(self) -> None:
         self._client.close()
+        self._turn.close()
 
     def _post(self, path: str, body: JsonObject) -> tuple[int, str]:
         """The status and body. Read in chunks with limits: a server may send endlessly, or very slowly."""
