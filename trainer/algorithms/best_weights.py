@@ -40,8 +40,11 @@ class BestWeights(TrainerCallback):
             shutil.rmtree(self.folder)
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        new, best = Evaluation(state.global_step, kwargs["metrics"]["eval_success"]), self.evaluation
-        if not state.is_world_process_zero or not new.step or (best is not None and best.success > new.success):
+        success: float | None = kwargs["metrics"].get("eval_success")
+        if success is None or not state.global_step or not state.is_world_process_zero:
+            return
+        new, best = Evaluation(state.global_step, success), self.evaluation
+        if best is not None and best.success > new.success:
             return
         with AtomicFolder(self.folder) as folder:
             save_file(

@@ -31,6 +31,7 @@ from trainer.failures import DataFailure
 from trainer.interruption import StopRequest
 from trainer.models.loader import load_policy, load_tokenizer
 from trainer.rewards import rewards_for
+from trainer.rollouts.output import successes_of
 
 AnyOnline = GrpoConfig | RlooConfig
 MakeTrainer = Callable[[AnyOnline, RolloutSource, dict[str, Any]], Any]
@@ -197,8 +198,8 @@ class LearnsFromRollouts(ReadsChats, GroupsByLength):
         rewards = self.source.rewards.score(rollouts)
         figures = figures_of(rollouts, rewards)
         for level in sorted({rollout.task.difficulty for rollout in rollouts} - {""}):
-            successes = [bool(rollout.outcome.success) for rollout in rollouts if rollout.task.difficulty == level]
-            figures[f"success/{level}"] = fmean(successes)
+            if successes := successes_of(rollout for rollout in rollouts if rollout.task.difficulty == level):
+                figures[f"success/{level}"] = fmean(successes)
         metrics = {f"eval_{name}": float(value) for name, value in figures.items()}
         if self.accelerator.is_main_process:
             details = [(rollout, reward_details(reward)) for rollout, reward in zip(rollouts, rewards, strict=True)]

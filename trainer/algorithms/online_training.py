@@ -19,6 +19,7 @@ from trainer.algorithms.token_rows import TokenRow, token_rows
 from trainer.failures import DataFailure
 from trainer.rewards import Reward, Rewards
 from trainer.rewards.total import metrics_of
+from trainer.rollouts.output import successes_of
 from trainer.rollouts.runner import load_tasks
 
 
@@ -208,13 +209,14 @@ def held_out_tasks(config: OnlineConfig, folder: Path) -> list[Task]:
 
 
 def figures_of(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> dict[str, float]:
-    """Metrics of some rollouts."""
+    """Metrics of some rollouts. `success` is missing if no outcome says whether the task was completed."""
+    successes = successes_of(rollouts)
     turns = sum(len(rollout.steps) for rollout in rollouts)
     calls = sum(bool(step.message.get("tool_calls")) for rollout in rollouts for step in rollout.steps)
     errors = sum(step.error is not None for rollout in rollouts for step in rollout.steps)
     return {
-        "success": fmean(bool(rollout.outcome.success) for rollout in rollouts),
-        "rollouts_scored": len(rollouts),
+        **({"success": fmean(successes)} if successes else {}),
+        "rollouts_scored": len(successes),
         "turns": turns / len(rollouts),
         "tools/call_frequency": calls / len(rollouts),
         "tools/failure_frequency": errors / max(1, turns),

@@ -45,8 +45,8 @@ def tracker_callback(
     os.environ |= {"TENSORBOARD_LOGGING_DIR": str(folder / "tensorboard"), "WANDB_DIR": str(folder)}
     if tracking.run:
         os.environ |= {"MLFLOW_RUN_ID": tracking.run, "WANDB_RUN_ID": tracking.run, "WANDB_RESUME": "allow"}
-    # Names aren't unique, and Trackio resumes an existing run with the same name.
-    arguments.run_name = f"{tracking.name or 'run'} {folder.name[:8]}"
+    # Names aren't unique, and Trackio resumes an existing run with the same name. The folder's name is an id, which begins with the time.
+    arguments.run_name = f"{tracking.name or 'run'} {folder.name[-8:]}"
     arguments.project = PROJECT
     try:
         inner = INTEGRATION_TO_CALLBACK[tracker]()

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,13 @@ class TrajectoryFile:
 
 
 def summarize(path: Path) -> dict[str, Any]:
-    """Figures over the whole file, including earlier parts of a resumed run."""
+    """Figures over the whole file, including earlier parts of a resumed run. `success` is over the episodes whose outcome is known."""
     successes: dict[str, list[bool]] = defaultdict(list)
     terminations: Counter[str] = Counter()
     steps = errors = tokens = 0
     rewards: list[float] = []
     for trajectory in read_trajectories(path):
-        successes[trajectory.task.difficulty].append(bool(trajectory.outcome.success))
+        successes[trajectory.task.difficulty] += successes_of([trajectory])
         terminations[trajectory.outcome.termination] += 1
         rewards.append(trajectory.outcome.reward or 0.0)
         steps += len(trajectory.steps)
@@ -48,7 +49,7 @@ def summarize(path: Path) -> dict[str, Any]:
     everything = [success for level in successes.values() for success in level]
     return {
         "episodes": episodes,
-        "success": proportion(sum(everything), episodes)._asdict(),
+        "success": proportion(sum(everything), len(everything))._asdict(),
         "success_by_level": {level: proportion(sum(s), len(s))._asdict() for level, s in sorted(successes.items())},
         "mean_reward": round(sum(rewards) / max(1, episodes), 4),
         "mean_steps": round(steps / max(1, episodes), 2),
@@ -57,3 +58,8 @@ def summarize(path: Path) -> dict[str, Any]:
         "terminations": dict(terminations.most_common()),
         "output": path.name,
     }
+
+
+def successes_of(trajectories: Iterable[Trajectory]) -> list[bool]:
+    """Whether the task was completed, for each trajectory that says so: an environment that failed says nothing about the policy."""
+    return [trajectory.success for trajectory in trajectories if trajectory.success is not None]

@@ -54,3 +54,9 @@ def test_an_attempt_forgets_what_came_after_the_checkpoint_it_resumes_from(tmp_p
     state.global_step = 3
     best.on_train_begin(None, state, control)  # type: ignore[arg-type]
     assert best.evaluation is None
+
+
+def test_without_a_measured_success_no_evaluation_is_the_best(tmp_path: Path):
+    best, state = BestWeights(tmp_path), SimpleNamespace(global_step=1, is_world_process_zero=True)
+    best.on_evaluate(None, state, SimpleNamespace(), metrics={"eval_reward": 0.5}, model=torch.nn.Linear(2, 2))  # type: ignore[arg-type]
+    assert best.evaluation is None

@@ -14,10 +14,10 @@ from transformers import AutoModelForCausalLM
 from contract.episodes import CallTokens, PlayedEpisode
 from contract.events import Failed, Metrics, Progress
 from contract.messages import Message
-from contract.trajectory import Step, Task, Trajectory
+from contract.trajectory import Outcome, Step, Task, Trajectory
 from tests.trainer.policies import save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.online_training import RolloutSource
+from trainer.algorithms.online_training import RolloutSource, figures_of
 from trainer.algorithms.token_rows import token_rows
 from trainer.environments import ENVIRONMENTS
 from trainer.environments.protocol import Score, Transition
@@ -370,3 +370,12 @@ def test_a_run_ends_whose_rollouts_come_to_no_turn(tmp_path: Path, held_out: int
     last = events_of(folder)[-1].event
     assert isinstance(last, Failed)
     assert "rollouts had a turn: environment error, ZeroDivisionError" in last.message
+
+
+def test_success_is_that_of_the_rollouts_whose_outcome_is_known():
+    task, step = Task(key="t", instruction=""), Step([], {"role": "assistant", "content": "Hello."})
+    ends = [Outcome(1.0, True, "done"), Outcome(0.0, False, "done"), Outcome(termination="environment_error")]
+    figures = figures_of([Trajectory(task, [step], end) for end in ends], [])
+    assert (figures["success"], figures["rollouts_scored"]) == (0.5, 2)
+    only_rewards = figures_of([Trajectory(task, [step], Outcome(0.7))], [])
+    assert ("success" in only_rewards, only_rewards["rollouts_scored"]) == (False, 0)

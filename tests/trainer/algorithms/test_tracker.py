@@ -81,7 +81,7 @@ def test_a_tracker_hears_the_curves_and_where_the_page_is(tmp_path: Path) -> Non
     assert run(tmp_path / "abcdefgh-1", Board) == ExitCode.FINISHED
     [board] = BOARDS
     assert {10, 20, 30} <= {step for step, names in board.logged if "loss" in names}
-    assert (board.tags, board.names) == ({"retrace": PAGE}, ["office-sft abcdefgh"])
+    assert (board.tags, board.names) == ({"retrace": PAGE}, ["office-sft cdefgh-1"])
     [tracked] = of_kind(tmp_path / "abcdefgh-1", Tracked)
     assert tracked == Tracked("MLflow", "https://mlflow.example.org/#/experiments/3/runs/r7")
     assert read_tracking(tmp_path / "abcdefgh-1") == Tracking("office-sft", PAGE, "r7")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 from trainer.rollouts import runner, unfinished
 from trainer.rollouts.episode import play
+from trainer.rollouts.output import TrajectoryFile, summarize
 from trainer.rollouts.policy import PolicyError, ServerAway, Turn
 from trainer.rollouts.scripted import call_message
 from trainer.rollouts.unfinished import Unfinished
@@ -206,6 +208,19 @@ async def test_an_environment_that_breaks_ends_its_episode_and_is_kept():
     assert trajectory.info["environment_error"].startswith("KeyError: 'desk' (step, line ")
     assert [step.message for step in trajectory.steps] == [LOOKUP]
     assert trajectory.steps[0].error == trajectory.info["environment_error"]
+
+
+async def test_an_environment_that_breaks_does_not_count_as_a_failure_of_the_policy(tmp_path: Path):
+    broken = await play(Broken(), a_task(), Repeating(Turn(LOOKUP)), Budget())
+    failed = await play(Office(), a_task(), Repeating(Turn({"role": "assistant", "content": "Done."})), Budget())
+    output = TrajectoryFile(tmp_path / "trajectories.jsonl")
+    for trajectory in (broken, failed, replace(failed, outcome=Outcome(1.0, True, "done"))):
+        output.append(trajectory)
+    output.close()
+    report = summarize(output.path)
+    assert (report["episodes"], report["success"]["value"], report["success"]["n"]) == (3, 0.5, 2)
+    assert report["success_by_level"][a_task().difficulty]["n"] == 2
+    assert report["terminations"] == {"done": 2, "environment_error": 1}
 
 
 class Slow(Office):
