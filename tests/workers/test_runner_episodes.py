@@ -20,12 +20,14 @@ from apps.trajectories.models import Task as StoredTask
 from contract.configs import GrpoConfig, ModelConfig
 from contract.configs.online import TrainingTasksConfig
 from contract.episodes import Batch, EpisodeFolder, WantedEpisode
+from contract.left_out_tasks import read_left_out
 from contract.task_parts import MARK
 from contract.trajectory import Task
 from tests import factories
 from trainer.checkpoints import mark_complete
 from trainer.records import read_tasks
 from workers.bridge import runner_episodes
+from workers.bridge.left_out_tasks import leave_out_tested_tasks
 from workers.bridge.runner_episodes import RunnerEpisodes
 from workers.bridge.runner_tasks import HELD_OUT, TASKS, with_tasks_of_workspace
 
@@ -139,6 +141,25 @@ def test_neither_tasks_that_versions_are_tested_with_nor_those_of_sub_agents_are
     assert [task.key for task in read_tasks(tmp_path / HELD_OUT)] == ["whole True"]
     assert workspace_environments(researcher.workspace_id) == [("talk", 2)]
     assert workspace_environments(researcher.workspace_id, held_out=True) == [("talk", 1)]
+
+
+def test_the_trainer_is_told_which_tasks_versions_are_tested_with(researcher: Membership, tmp_path: Path) -> None:
+    def in_split(split: Split, key: str, environment: str = "office") -> None:
+        task = factories.task(of=researcher.workspace, environment=environment, key=key)
+        TaskSplit.objects.create(workspace=researcher.workspace, task=task, split=split)
+
+    def left_out() -> frozenset[str]:
+        leave_out_tested_tasks("office", tmp_path, workspace_id=researcher.workspace_id)
+        return read_left_out(tmp_path)
+
+    assert read_left_out(tmp_path) == frozenset()
+    for split in Split:
+        in_split(split, split.value)
+        in_split(split, f"{split.value} of another", environment="search")
+    factories.task(environment="office", key="of another workspace")
+    assert left_out() == {"validation", "test"}
+    in_split(Split.TEST, "frozen since")
+    assert left_out() == {"validation", "test"}, "a resumed training run draws the same tasks"
 
 
 def test_a_resumed_training_run_keeps_the_tasks_that_are_still_there(researcher: Membership, tmp_path: Path) -> None:

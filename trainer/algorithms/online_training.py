@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from contract.configs import OnlineConfig, TasksConfig, TrainingTasksConfig
 from contract.episodes import PlayedEpisode
+from contract.left_out_tasks import read_left_out
 from contract.trajectory import Task, Trajectory
 from trainer.algorithms.policy_rollouts import Attempt, Player
 from trainer.algorithms.runner_rollouts import RunnerPlayer, is_absent
@@ -175,7 +176,7 @@ def check_played(rollouts: Sequence[Trajectory]) -> None:
 
 
 def training_tasks(config: TrainingTasksConfig, folder: Path) -> list[Task]:
-    """The tasks to learn from. Raises ConfigFailure, or DataFailure if one of them is held out."""
+    """The tasks to learn from, without those that the worker says to leave out. Raises ConfigFailure, or DataFailure if one of them is held out."""
     tasks = load_tasks(
         TasksConfig(
             environment=config.environment,
@@ -186,6 +187,7 @@ def training_tasks(config: TrainingTasksConfig, folder: Path) -> list[Task]:
             seed=config.seed,
         ),
         folder,
+        left_out=read_left_out(folder),
     )
     if held_out := [task.key for task in tasks if task.held_out]:
         raise DataFailure(

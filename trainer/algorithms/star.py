@@ -28,6 +28,7 @@ from contract.configs import (
 from contract.events import CheckpointSaved, Event, Log, Metrics, Progress, Started, Warned
 from contract.messages import Message
 from contract.trajectory import Task, Trajectory
+from trainer.algorithms.online_training import training_tasks
 from trainer.algorithms.sft import train_sft
 from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import DataFailure
@@ -37,6 +38,7 @@ from trainer.rewards.tool_use import reference_calls
 from trainer.rollouts.output import summarize
 from trainer.rollouts.runner import run_rollout
 
+TASKS, HINTED_TASKS, ATTEMPTS = "tasks.jsonl", "hinted_tasks.jsonl", "attempts.jsonl"
 PUBLISHED = ("model", "adapter", "canary.json")
 """What the last round leaves in its folder, and the run takes over."""
 
@@ -76,7 +78,11 @@ def play_round(
         return done
     times = f"{config.samples} times" if config.samples > 1 else "once"
     events.emit(Log(f"Round {round_folder.name}: attempting {config.tasks.count} tasks {times} each"))
-    attempts = attempt(config, round_folder, folder, policy, events, stop)
+    write_tasks(round_folder / TASKS, training_tasks(config.tasks, folder))
+    tasks = TasksConfig(environment=config.tasks.environment, file=TASKS)
+    attempts = attempt(
+        config, round_folder, folder, policy, events, stop, tasks=tasks, samples=config.samples, output=ATTEMPTS
+    )
     chosen = choose(read_trajectories(attempts), max_count=config.kept)
     hinted = rationalize(
         config, round_folder, folder, policy, events, stop, solved={trajectory.task.key for trajectory in chosen}
@@ -120,24 +126,15 @@ def attempt(
     events: EventLog,
     stop: StopRequest,
     *,
-    tasks: TasksConfig | None = None,
-    samples: int | None = None,
-    output: str = "attempts.jsonl",
+    tasks: TasksConfig,
+    samples: int,
+    output: str,
 ) -> Path:
-    """Roll the policy out on the round's tasks; returns the file of trajectories."""
-    drawn = config.tasks
-    tasks_config = TasksConfig(
-        environment=drawn.environment,
-        file=drawn.file and os.path.relpath(folder / drawn.file, round_folder),
-        levels=drawn.levels,
-        split="train",
-        count=drawn.count,
-        seed=drawn.seed,
-    )
+    """Roll the policy out; returns the file of trajectories."""
     rollout = RolloutConfig(
         policy=LocalPolicy(model=for_folder(policy, folder, round_folder), sampling=config.sampling, name="policy"),
-        tasks=tasks or tasks_config,
-        samples=samples or config.samples,
+        tasks=tasks,
+        samples=samples,
         budget=config.budget,
         output=output,
         seed=config.seed,
@@ -160,20 +157,25 @@ def rationalize(
     """Trajectories that succeeded with the correct calls as a hint, with the hint removed."""
     failed = {
         trajectory.task.key: trajectory.task
-        for trajectory in read_trajectories(round_folder / "attempts.jsonl")
+        for trajectory in read_trajectories(round_folder / ATTEMPTS)
         if trajectory.task.key not in solved
     }
     hints = {key: hint for key, task in failed.items() if (hint := hint_for(task))}
     if not config.hints or not hints:
         return []
     rows = [replace(failed[key], instruction=failed[key].instruction + hint) for key, hint in hints.items()]
-    (round_folder / "hinted_tasks.jsonl").write_text("".join(json.dumps(asdict(task)) + "\n" for task in rows))
-    tasks = TasksConfig(environment=config.tasks.environment, file="hinted_tasks.jsonl")
+    write_tasks(round_folder / HINTED_TASKS, rows)
+    tasks = TasksConfig(environment=config.tasks.environment, file=HINTED_TASKS)
     played = attempt(config, round_folder, folder, policy, events, stop, tasks=tasks, samples=1, output="hinted.jsonl")
     return [
         without_hint(trajectory, hints[trajectory.task.key])
         for trajectory in choose(read_trajectories(played), max_count=1)
     ]
+
+
+def write_tasks(path: Path, tasks: Iterable[Task]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(asdict(task)) + "\n" for task in tasks))
 
 
 def hint_for(task: Task) -> str:

@@ -6,7 +6,7 @@ A killed run can be resumed: episodes already in the output file aren't replayed
 import asyncio
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
@@ -148,8 +148,8 @@ class Runner:
         return f"{self.policy.name}:{episode.task.key}#{episode.sample}{suffix}"
 
 
-def load_tasks(config: TasksConfig, folder: Path) -> list[Task]:
-    """The tasks to roll out. Raises ConfigFailure or DataFailure."""
+def load_tasks(config: TasksConfig, folder: Path, *, left_out: Set[str] = frozenset()) -> list[Task]:
+    """The tasks to roll out; those that are drawn are none with the keys `left_out`. Raises ConfigFailure or DataFailure."""
     if config.file is not None:
         tasks = read_tasks(folder / config.file)
         if not tasks:
@@ -159,7 +159,8 @@ def load_tasks(config: TasksConfig, folder: Path) -> list[Task]:
     if unknown := [level for level in config.levels if level not in environment.levels]:
         raise ConfigFailure(f"tasks.levels: got {unknown[0]!r}, expected some of {', '.join(environment.levels)}")
     levels = config.levels or environment.usual_levels
-    return list(islice(environment.tasks(levels=levels, split=config.split, seed=config.seed), config.count))
+    drawn = environment.tasks(levels=levels, split=config.split, seed=config.seed)
+    return list(islice((task for task in drawn if task.key not in left_out), config.count))
 
 
 def make_policy(config: RolloutConfig, folder: Path, stop: StopRequest) -> Policy:

@@ -17,7 +17,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Phase
 from apps.training import live, progress
 from apps.training.models import Run
-from contract.configs import GrpoConfig, RlooConfig, TrainingConfig, write_run_config
+from contract.configs import GrpoConfig, OnlineConfig, RlooConfig, StarConfig, TrainingConfig, write_run_config
 from contract.events import StampedEvent
 from contract.tracking import read_tracking, write_tracking
 from trainer.failures import DataFailure
@@ -25,6 +25,7 @@ from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import training_config
 from workers.bridge.event_digest import digest
 from workers.bridge.forecasts import holds_out
+from workers.bridge.left_out_tasks import leave_out_tested_tasks
 from workers.bridge.outcomes import Outcome
 from workers.bridge.preflight import check_feasibility
 from workers.bridge.runner_episodes import RunnerEpisodes
@@ -59,6 +60,8 @@ class TrainingJob(ChildJob[Run]):
             config = with_tasks_of_workspace(config, self.folder.path, workspace_id=self.job.workspace_id)
             self._episodes = RunnerEpisodes(self.job, self.folder.path)
             self._episodes.begin()
+        if isinstance(config, OnlineConfig | StarConfig):
+            leave_out_tested_tasks(config.tasks.environment, self.folder.path, workspace_id=self.job.workspace_id)
         forecast = check_feasibility(config, self.folder, version=version, base=self.job.base)
         seconds = None if forecast.high is None or forecast.low is None else (forecast.low + forecast.high) / 2
         if seconds is not None and not math.isfinite(seconds):

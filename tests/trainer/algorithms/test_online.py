@@ -11,13 +11,15 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from contract.configs import TrainingTasksConfig
 from contract.episodes import CallTokens, PlayedEpisode
 from contract.events import Failed, Metrics, Progress
+from contract.left_out_tasks import write_left_out
 from contract.messages import Message
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from tests.trainer.policies import save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.online_training import RolloutSource, figures_of
+from trainer.algorithms.online_training import RolloutSource, figures_of, training_tasks
 from trainer.algorithms.token_rows import token_rows
 from trainer.environments import ENVIRONMENTS
 from trainer.environments.protocol import Score, Transition
@@ -370,6 +372,12 @@ def test_a_run_ends_whose_rollouts_come_to_no_turn(tmp_path: Path, held_out: int
     last = events_of(folder)[-1].event
     assert isinstance(last, Failed)
     assert "rollouts had a turn: environment error, ZeroDivisionError" in last.message
+
+
+def test_tasks_that_versions_are_tested_with_are_not_drawn(tmp_path: Path):
+    write_left_out(["train/0", "train/2"], tmp_path)
+    tasks = training_tasks(TrainingTasksConfig(environment="letters", count=3), tmp_path)
+    assert [task.key for task in tasks] == ["train/1", "train/3", "train/4"]
 
 
 def test_success_is_that_of_the_rollouts_whose_outcome_is_known():

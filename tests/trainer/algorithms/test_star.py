@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from contract.configs import ScriptedPolicy, SftConfig
 from contract.events import CheckpointSaved, Failed, Log, Metrics, Progress
+from contract.left_out_tasks import write_left_out
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from tests.trainer.policies import save_policy
 from tests.trainer.runs import events_of, run_here
@@ -80,7 +81,15 @@ def star_run(folder: Path, **changes: Any) -> dict[str, Any]:
 def test_rounds_attempt_keep_and_learn(tmp_path: Path, acts_as: Any):
     acts_as("hasty")
     folder = tmp_path / "run"
-    assert run_here(folder, star_run(tmp_path)) == ExitCode.FINISHED
+    config = star_run(tmp_path)
+    write_left_out(["office/L1/train/0", "office/L1/held_out/0"], folder)
+    assert run_here(folder, config) == ExitCode.FINISHED
+    for number in (1, 2):
+        of_round = folder / "rounds" / str(number)
+        attempted = {run.task.key for run in read_trajectories(of_round / "attempts.jsonl")}
+        assert attempted == {f"office/L1/train/{task}" for task in range(1, 13)}
+        held_out = {run.task.key for run in read_trajectories(of_round / "held_out.jsonl")}
+        assert held_out == {f"office/L1/held_out/{task}" for task in range(4)}
     report = json.loads((folder / "report.json").read_text())
     assert [report["attempts"]["n"] for report in report["rounds"]] == [24, 24]
     assert report["steps"] == 6
