@@ -44,8 +44,9 @@ def blocks_of(content: Any, url: str, at: str, *, tool: Kind | None = None, spok
         _part(part, ContentLocation(url, f"{at}.{i}"), tool=tool, spoken=spoken)
         for i, part in enumerate(content[:MAX_PARTS])
     ]
-    if len(content) > MAX_PARTS:
-        shown.append(note(f"{len(content) - MAX_PARTS:,} more parts; download the original to see them."))
+    if rest := content[MAX_PARTS:]:
+        location = ContentLocation(url, f"{at}.{MAX_PARTS}-{len(content) - 1}")
+        shown.append(as_form(rest, location, "tree", label=f"{len(rest):,} more part{'' if len(rest) == 1 else 's'}"))
     return shown
 
 
@@ -59,7 +60,7 @@ def text_block(
 ) -> Block:
     """Text (or a JSON value) in the appropriate form. `argument`: the policy wrote it to a tool."""
     if not isinstance(value, str):
-        return as_form(value, location, form_of_json(value, complete=spoken or argument))
+        return as_form(value, location, form_of_json(value, complete=True))  # it has no source to link to
     form, json_value = choose(value, tool=tool, spoken=spoken, argument=argument)
     return as_form(value if json_value is None else json_value, location, form, text=value)
 

@@ -76,6 +76,14 @@ def call_view(call: Any, url: str, number: int) -> CallView:
     )
 
 
+def earlier_call(call: Any, location: ContentLocation) -> Block:
+    """A call of a turn before the trajectory, such as in a prompt: its arguments under the tool's name."""
+    name, raw_arguments, _ = name_and_arguments(call)
+    arguments = arguments_of(raw_arguments).value
+    form = "text" if isinstance(arguments, str) else form_of_json(arguments, complete=True)
+    return as_form(arguments, location, form, label=f"Called {one_line(name, 100) or '(no name)'}")
+
+
 def name_and_arguments(call: Any) -> tuple[str, Any, str]:
     """The tool's name, its arguments as stored, and the call's id."""
     call = call if isinstance(call, dict) else {"function": {"name": "", "arguments": call}}

@@ -9,15 +9,16 @@ from itertools import groupby
 from typing import Any
 
 from apps.trajectories.models import Step
-from apps.trajectories.rendering.blocks import Block, blocks_of, text_block
-from apps.trajectories.rendering.calls import CallView, call_view, part_of_call
+from apps.trajectories.rendering.blocks import Block, as_form, blocks_of, text_block
+from apps.trajectories.rendering.calls import CallView, call_view, earlier_call, name_and_arguments, part_of_call
 from apps.trajectories.rendering.forms import ContentLocation
 from apps.trajectories.rendering.kinds import OTHER, Kind, kind_of
 from apps.trajectories.rendering.rules import broken_rules
 from apps.trajectories.rendering.text import SCREEN_LINES, legible, one_line, size_text
 
 MAX_CALLS = 40
-MAX_MESSAGES = 60
+FIRST_MESSAGES, LAST_MESSAGES = 20, 40
+"""Messages shown one by one; those between them are a tree. The last ones include what the step answers."""
 WORTH_FOLDING = 400
 """Characters: folding a shorter message saves hardly any space."""
 ERROR_CHARS = 2_000
@@ -53,11 +54,13 @@ class MessageView:
     blocks: list[Block]
     is_bad: bool = False
     content: Any = None
-    """The stored content, which comparisons compare."""
+    """The stored content, with any calls, which comparisons compare."""
     is_same: bool = False
     """In a comparison: the other trajectory received the identical message."""
     is_demo: bool = False
     """Part of a demonstration shown to the agent: another agent's work on another task."""
+    count: int = 1
+    """How many messages it stands for."""
 
     @property
     def is_folded(self) -> bool:
@@ -169,13 +172,13 @@ def step_view(
     message = step.message if isinstance(step.message, dict) else {"content": step.message}
     calls = _list(message.get("tool_calls"))
     views = [call_view(call, part_url, i) for i, call in enumerate(calls[:MAX_CALLS])]
-    results, rest = _results(step, following)
+    results, rest = results_and_rest(step.kind, following)
     error = _info(step).get("error")
     views, unmatched = _with_results(views, results, part_url, error)
     reasoning = message.get("reasoning_content")
     return StepView(
         head=head_of(step, blind=blind),
-        context=_messages(_context_shown(step, previous_kind), "before", part_url, blind=blind),
+        context=_messages(_context_shown(step, previous_kind), "before", part_url, among=step.context, blind=blind),
         reasoning=text_block(reasoning, ContentLocation(part_url, "reasoning"), spoken=True) if reasoning else None,
         speaker="" if blind else _line_of(message.get("name"), 60),
         content=[
@@ -183,8 +186,10 @@ def step_view(
             *_said_otherwise(message, part_url),
         ],
         calls=views,
-        came_back=_messages(unmatched, "after", part_url, result_of=kind_of(step.kind, step.tool), blind=blind),
-        closing=_messages(rest, "after", part_url, blind=blind) if is_last else [],
+        came_back=_messages(
+            unmatched, "after", part_url, among=following, result_of=kind_of(step.kind, step.tool), blind=blind
+        ),
+        closing=_messages(rest, "after", part_url, among=following, blind=blind) if is_last else [],
         error="" if any(_shows_error(message, error) for _, message in results) else _line_of(error, 400),
         rules=[] if blind else broken_rules(step.info),
         mistake="" if blind else _line_of(_info(step).get("mistake"), 400),
@@ -232,8 +237,13 @@ def part_of(step: Step, following: Messages, at: str) -> Any:
         if name == "call":
             return part_of_call(message["tool_calls"][int(rest[0])], rest[1] if len(rest) > 1 else "")
         if name in {"before", "after"}:
-            container = (step.context if name == "before" else following)[int(rest[0])]
-            return _inside(container.get("content") if isinstance(container, dict) else container, rest[1:])
+            messages = step.context if name == "before" else following
+            if "-" in rest[0]:
+                return _said_in(messages[_stretch(rest[0])])
+            message = messages[int(rest[0])]
+            if rest[1:2] == ["call"]:
+                return part_of_call(message["tool_calls"][int(rest[2])], "")
+            return _inside(_content(message), rest[1:])
     except (ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
         raise LookupError(at) from error
     raise LookupError(at)
@@ -245,9 +255,26 @@ def _said_otherwise(message: dict[str, Any], part_url: str) -> list[Block]:
     return [text_block(value, ContentLocation(part_url, name), spoken=True) for name, value in values.items() if value]
 
 
+def _stretch(name: str) -> slice:
+    """Positions as in `before.20-59`, both included."""
+    first, _, last = name.partition("-")
+    return slice(int(first), int(last) + 1)
+
+
+def _said_in(messages: Messages) -> list[dict[str, Any]]:
+    """Who said and called what, without names, which may be models'."""
+    return [
+        {"role": _role(message), "content": _content(message)}
+        | ({"calls": called} if (called := _called(message)) else {})
+        for message in messages
+    ]
+
+
 def _inside(content: Any, path: list[str]) -> Any:
     if not path:
         return content
+    if "-" in path[0]:
+        return content[_stretch(path[0])]
     part = content[int(path[0])]
     return part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else part
 
@@ -262,10 +289,12 @@ def _context_shown(step: Step, previous_kind: str) -> list[tuple[int, Any]]:
     return [pair for pair in context if _role(pair[1]) != "tool"]
 
 
-def _results(step: Step, following: Messages) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]]:
-    """The step's results, and the other messages that follow it. Agents that write commands as text get results as user messages."""
+def results_and_rest(kind: str, following: Messages) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]]:
+    """The results of a step of this stored kind, and the other messages that follow it, with their positions. Agents that write commands as text get
+    results as user messages.
+    """
     messages = list(enumerate(_list(following)))
-    role = "tool" if any(_role(message) == "tool" for _, message in messages) or step.kind != "tool" else "user"
+    role = "tool" if any(_role(message) == "tool" for _, message in messages) or kind != "tool" else "user"
     return [pair for pair in messages if _role(pair[1]) == role], [pair for pair in messages if _role(pair[1]) != role]
 
 
@@ -303,12 +332,37 @@ def _with_results(
 
 
 def _messages(
-    pairs: list[tuple[int, Any]], name: str, url: str, *, result_of: Kind | None = None, blind: bool
+    pairs: list[tuple[int, Any]], name: str, url: str, *, among: Messages, result_of: Kind | None = None, blind: bool
 ) -> list[MessageView]:
-    views = [_message(message, f"{name}.{i}", url, result_of, blind) for i, message in pairs[:MAX_MESSAGES]]
+    """`pairs`: the messages to show, with their positions `among` all that have this name."""
+    end = max(FIRST_MESSAGES, len(pairs) - LAST_MESSAGES)
+    views = [
+        _message(message, f"{name}.{i}", url, result_of, blind)
+        for i, message in (*pairs[:FIRST_MESSAGES], *pairs[end:])
+    ]
+    if between := pairs[FIRST_MESSAGES:end]:
+        views.insert(FIRST_MESSAGES, _stretch_view(among, f"{between[0][0]}-{between[-1][0]}", name, url))
     return [
         view for is_demo, group in groupby(views, lambda view: view.is_demo) for view in _folded(is_demo, list(group))
     ]
+
+
+def _stretch_view(among: Messages, stretch: str, name: str, url: str) -> MessageView:
+    messages = among[_stretch(stretch)]
+    said, count = _said_in(messages), len(messages)
+    return MessageView(
+        role="other",
+        title=f"{count:,} more message{'' if count == 1 else 's'}",
+        size="",
+        blocks=[as_form(said, ContentLocation(url, f"{name}.{stretch}"), "tree")],
+        content=said,
+        is_demo=all(map(_is_demo, messages)),
+        count=count,
+    )
+
+
+def _is_demo(message: Any) -> bool:
+    return isinstance(message, dict) and bool(message.get("is_demo"))
 
 
 def _folded(is_demo: bool, views: list[MessageView]) -> list[MessageView]:
@@ -316,7 +370,8 @@ def _folded(is_demo: bool, views: list[MessageView]) -> list[MessageView]:
     if not is_demo:
         return views
     blocks = [block for view in views for block in view.blocks]
-    size = views[0].size if len(views) == 1 else f"{len(views)} messages"
+    count = sum(view.count for view in views)
+    size = views[0].size if count == 1 else f"{count} messages"
     return [
         replace(
             views[0],
@@ -332,22 +387,38 @@ def _folded(is_demo: bool, views: list[MessageView]) -> list[MessageView]:
 def _message(message: Any, at: str, url: str, result_of: Kind | None, blind: bool) -> MessageView:
     """`result_of`: the message is the result of a call of this kind, whatever its role. `blind` hides the speaker, except of tool messages."""
     role = _role(message) if result_of is None else "tool"
-    content = message.get("content") if isinstance(message, dict) else message
+    content, called = _content(message), _called(message)
     name = message.get("name") if isinstance(message, dict) and not (blind and role != "tool") else None
     return MessageView(
         role=role if role in ROLES else "other",
         title=one_line(f"{ROLES.get(role, role)} {name}" if isinstance(name, str) else ROLES.get(role, role), 80),
         size=size_text(len(content), content.count("\n") + 1) if isinstance(content, str) else "",
-        blocks=_blocks(message, at, url, result_of or (OTHER if role == "tool" else None)),
+        blocks=[
+            *_blocks(message, at, url, result_of or (OTHER if role == "tool" else None)),
+            *(earlier_call(call, ContentLocation(url, f"{at}.call.{i}")) for i, call in enumerate(_calls_in(message))),
+        ],
         is_bad=_is_bad(message),
-        content=content,
-        is_demo=isinstance(message, dict) and bool(message.get("is_demo")),
+        content=[content, called] if called else content,
+        is_demo=_is_demo(message),
     )
 
 
 def _blocks(message: Any, at: str, url: str, tool: Kind | None) -> list[Block]:
-    content = message.get("content") if isinstance(message, dict) else message
-    return blocks_of(content, url, at, tool=tool, spoken=tool is None)
+    return blocks_of(_content(message), url, at, tool=tool, spoken=tool is None)
+
+
+def _content(message: Any) -> Any:
+    return message.get("content") if isinstance(message, dict) else message
+
+
+def _calls_in(message: Any) -> list[Any]:
+    """The calls of an earlier turn, which was given to the policy."""
+    return _list(message.get("tool_calls"))[:MAX_CALLS] if isinstance(message, dict) else []
+
+
+def _called(message: Any) -> list[dict[str, Any]]:
+    """The same as names and arguments: the calls' ids say nothing, and their form shows the provider."""
+    return [dict(zip(("name", "arguments"), name_and_arguments(call), strict=False)) for call in _calls_in(message)]
 
 
 def _is_bad(message: Any) -> bool:
@@ -356,7 +427,7 @@ def _is_bad(message: Any) -> bool:
 
 def _shows_error(message: Any, error: Any) -> bool:
     """Whether a message contains the error verbatim, as text or inside JSON, near its beginning."""
-    content = message.get("content") if isinstance(message, dict) else message
+    content = _content(message)
     if not isinstance(error, str) or not error or not isinstance(content, str):
         return False
     shown = content[:ERROR_CHARS]

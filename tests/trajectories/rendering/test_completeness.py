@@ -83,6 +83,12 @@ def test_json_that_a_form_would_cut_is_a_tree(value: Any) -> None:
     assert result.source
 
 
+@pytest.mark.parametrize("value", [value for value in LOSSES if isinstance(value, dict)])
+def test_a_result_that_is_no_text_and_would_be_cut_is_a_tree(value: Any) -> None:
+    [result] = blocks_of(value, "/", "after.0")  # without text, there is no source to link to
+    assert result.form == "tree"
+
+
 def test_json_that_fits_keeps_its_form() -> None:
     forms = [_call({"value": value})[0].form for value in ([ROW] * 3, [HIT] * 3, MAIL)]
     assert forms == ["table", "results", "mail"]

@@ -129,7 +129,11 @@ def test_every_part_that_is_shown_can_be_asked_for_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "at", ["", "said.9", "before.0", "before.x", "call.0", "call.0.edit", "after.-5.1", "__class__", "said.__len__"]
+    "at",
+    [
+        *("", "said.9", "before.0", "before.x", "before.x-", "before.0.call.0", "call.0", "call.0.edit", "after.-5.1"),
+        *("__class__", "said.__len__"),
+    ],
 )
 def test_a_part_that_does_not_exist_is_a_lookup_error(at: str) -> None:
     with pytest.raises(LookupError):
@@ -183,3 +187,53 @@ def test_a_demonstration_is_folded_as_one_and_says_that_it_is_not_this_task() ->
     demonstration = view.context[1]
     assert demonstration.size == "2 messages"
     assert ["lamp" in demonstration.blocks[0].html, "turn it on" in demonstration.blocks[1].html] == [True, True]
+
+
+def test_of_a_long_prompt_the_end_is_shown_and_the_middle_is_a_tree() -> None:
+    context = [
+        {"role": ("user", "assistant")[i % 2], "content": f"Turn {i}, {'x' * 400}", "name": "gpt"} for i in range(101)
+    ]
+    shown = step(0, context=context)
+    view = step_view(shown, following=[], part_url="/parts/", blind=True)
+    assert [message.title for message in view.context[19:22]] == ["Assistant", "41 more messages", "Assistant"]
+    assert "Turn 100," in view.context[-1].blocks[0].html
+    [between] = view.context[20].blocks
+    assert ["Turn 20," in between.html, "Turn 60," in between.html, "gpt" in between.html] == [True, True, False]
+    said = part_of(shown, [], "before.20-60")
+    assert (len(said), said[0]) == (41, {"role": "user", "content": context[20]["content"]})
+    demonstration = [{**message, "is_demo": True} for message in context]
+    folded = step_view(
+        step(0, context=[*demonstration, {"role": "user", "content": "Go."}]), following=[], part_url="/"
+    )
+    assert [message.size for message in folded.context] == ["101 messages", "3 characters"]
+
+
+def test_calls_of_turns_before_the_trajectory_are_shown() -> None:
+    function = {"name": "search", "arguments": json.dumps({"query": "kettles", "note": "y" * 400})}
+    calls = [{"id": "toolu_1", "type": "function", "function": function}]
+    context = [
+        {"role": "user", "content": "Find a kettle."},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "toolu_1", "content": "Three kettles."},
+        {"role": "user", "content": "Buy one."},
+    ]
+    shown = step(0, context=context)
+    view = step_view(shown, following=[], part_url="/parts/", blind=True)
+    html = collapsed(render_macro("trajectories/steps.jinja", "body", view))
+    assert ["Called search" in html, "kettles" in view.context[1].blocks[0].html, "toolu" in html] == [
+        True,
+        True,
+        False,
+    ]
+    assert part_of(shown, [], "before.1.call.0")["query"] == "kettles"
+    many = step(0, context=[{"role": "user", "content": "a"}] * 20 + context + [{"role": "user", "content": "b"}] * 40)
+    [between] = step_view(many, following=[], part_url="/parts/").context[20].blocks
+    assert "kettles" in between.html
+
+
+def test_parts_beyond_the_first_ones_are_a_tree() -> None:
+    content = [{"type": "text", "text": f"Part {i}"} for i in range(43)]
+    shown = step(message={"content": content})
+    view = step_view(shown, following=[], part_url="/parts/")
+    assert (view.content[-1].label, "Part 42" in view.content[-1].html) == ("3 more parts", True)
+    assert part_of(shown, [], "said.40-42") == content[40:]
