@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import NamedTuple
+from itertools import chain, groupby, pairwise
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Sum
@@ -15,7 +15,7 @@ from apps.trajectories import queries
 from apps.trajectories.comparison import step_alignment
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.differences import mark_pair
-from apps.trajectories.rendering.steps import StepHead, StepView, head_of, step_views
+from apps.trajectories.rendering.steps import StepHead, StepView, head_of, results_and_rest, step_views
 
 MAX_ROWS = 20
 """Rows opened per request."""
@@ -120,9 +120,18 @@ def compare_read(left: Trajectory, right: Trajectory, steps: Mapping[UUID, Mappi
 def _aligned(left: Trajectory, right: Trajectory, steps: Iterable[Step], *, with_context: bool) -> Comparison:
     """`steps` has each trajectory's steps in order."""
     read: dict[UUID, list[tuple[StepHead, step_alignment.Action]]] = defaultdict(list)
-    for step in steps:
+    closing = {trajectory.pk: trajectory.closing for trajectory in (left, right)} if with_context else {}
+    for step, later in pairwise(chain(steps, [None])):
+        assert step is not None, "only the last one has none after it"
         message = step.message if isinstance(step.message, dict) else {"content": step.message}
-        action = step_alignment.action_of(message, step.context if with_context else [])
+        context: list[Any] = []
+        results: list[Any] = []
+        if with_context:
+            following = closing[step.trajectory_id]
+            if later is not None and later.trajectory_id == step.trajectory_id:
+                following = later.context
+            context, results = step.context, [result for _, result in results_and_rest(step.kind, following)[0]]
+        action = step_alignment.action_of(message, context, results=results)
         read[step.trajectory_id].append((head_of(step), action._replace(tool=step.tool, key=bytes(step.action))))
     left_steps, right_steps = read[left.pk], read[right.pk]
     alignment = step_alignment.align([action for _, action in left_steps], [action for _, action in right_steps])

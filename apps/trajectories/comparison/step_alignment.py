@@ -27,12 +27,14 @@ _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 class Action(NamedTuple):
-    """A step's action and context, reduced to what a comparison needs."""
+    """A step reduced to what a comparison needs."""
 
     tool: str
     text: str
     key: Hashable
-    context_key: Hashable
+    """What it did."""
+    rest_key: Hashable
+    """Everything else that one reads of it: the messages before it, its text and reasoning, and its results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,11 @@ class Pair:
     left: int | None
     right: int | None
     same_action: bool = False
-    same_context: bool = False
+    same_rest: bool = False
 
     @property
     def is_identical(self) -> bool:
-        return self.same_action and self.same_context
+        return self.same_action and self.same_rest
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Alignment:
 
     @property
     def shared_prefix(self) -> int:
-        """Number of identical steps from the start: the same action after the same messages."""
+        """Number of identical steps from the start."""
         return next((i for i, pair in enumerate(self.pairs) if not pair.is_identical), len(self.pairs))
 
     @property
@@ -73,15 +75,20 @@ class Span(NamedTuple):
     differs: bool
 
 
-def action_of(message: dict[str, Any], context: list[Any] | None = None, info: dict[str, Any] | None = None) -> Action:
-    """The action in an assistant message, after `context`; see `actions.digest_of`."""
+def action_of(
+    message: dict[str, Any],
+    context: Sequence[Any] = (),
+    info: dict[str, Any] | None = None,
+    results: Sequence[Any] = (),
+) -> Action:
+    """The action in an assistant message, after `context`, with what came back; see `actions.digest_of`."""
     calls = actions.calls_of(message)
     tool = ",".join(name for name, _ in calls)
-    text = "\n".join(f"{name} {arguments}" for name, arguments in calls) if calls else actions.text_of_message(message)
-    context_digest = blake2b(
-        actions.canonical(_without_ids(context or [])).encode("utf-8", "surrogatepass"), digest_size=16
-    )
-    return Action(tool, text[:2000], actions.digest_of(message, info), context_digest.digest())
+    said = actions.text_of_message(message)
+    text = "\n".join(f"{name} {arguments}" for name, arguments in calls) if calls else said
+    rest = [_without_ids(context), said, str(message.get("reasoning_content") or ""), _without_ids(results)]
+    digest = blake2b(actions.canonical(rest).encode("utf-8", "surrogatepass"), digest_size=16)
+    return Action(tool, text[:2000], actions.digest_of(message, info), digest.digest())
 
 
 def align(left: Sequence[Action], right: Sequence[Action]) -> Alignment:
@@ -235,16 +242,16 @@ def _similarity(a: Action, b: Action) -> float:
 
 
 def _pair(left: Sequence[Action], right: Sequence[Action], i: int, j: int) -> Pair:
-    return Pair(i, j, left[i].key == right[j].key, left[i].context_key == right[j].context_key)
+    return Pair(i, j, left[i].key == right[j].key, left[i].rest_key == right[j].rest_key)
 
 
-def _without_ids(context: list[Any]) -> list[Any]:
-    return [
-        {key: message[key] for key in ("role", "name", "content") if message.get(key)}
-        if isinstance(message, dict)
-        else message
-        for message in context
-    ]
+def _without_ids(messages: Sequence[Any]) -> list[Any]:
+    return [_without_id(message) if isinstance(message, dict) else message for message in messages]
+
+
+def _without_id(message: dict[str, Any]) -> dict[str, Any]:
+    said = {key: message[key] for key in ("role", "name", "content") if message.get(key)}
+    return {**said, "calls": actions.calls_of(message)} if isinstance(message.get("tool_calls"), list) else said
 
 
 def _split_words(text: str) -> list[str]:

@@ -94,7 +94,7 @@ def test_another_answer_to_the_same_call_is_a_divergence() -> None:
     left = [action_of(action, []), action_of(call("stop"), [{"role": "tool", "tool_call_id": "1", "content": "4"}])]
     right = [action_of(action, []), action_of(call("stop"), [{"role": "tool", "tool_call_id": "2", "content": "6"}])]
     alignment = align(left, right)
-    assert alignment.pairs[1] == Pair(1, 1, same_action=True, same_context=False)
+    assert alignment.pairs[1] == Pair(1, 1, same_action=True, same_rest=False)
     assert alignment.first_divergence == 1
 
 
@@ -133,3 +133,15 @@ def test_long_runs_with_nothing_in_common_are_aligned_quickly() -> None:
 def test_texts_of_megabytes_are_compared_quickly() -> None:
     left_spans, _ = word_diff("a b " * 1_000_000, "b c " * 1_000_000)
     assert "".join(span.text for span in left_spans) == "a b " * 1_000_000
+
+
+def test_earlier_calls_count_as_context_without_their_ids() -> None:
+    def after(identifier: str, place: str) -> Any:
+        function = {"name": "search", "arguments": json.dumps({"place": place})}
+        earlier = {"role": "assistant", "content": None, "tool_calls": [{"id": identifier, "function": function}]}
+        return action_of({"role": "assistant", "content": "Done."}, [earlier, {"role": "tool", "content": "Nothing."}])
+
+    [same] = align([after("a", "Rome")], [after("b", "Rome")]).pairs
+    [other] = align([after("a", "Rome")], [after("b", "Oslo")]).pairs
+    assert [same.is_identical, other.is_identical] == [True, False]
+    assert action_of({}, [{"role": "user", "tool_calls": 5}])
