@@ -13,6 +13,7 @@ from apps.annotation.models import Assignment, Continuation, Correction, Inspect
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import builders
+from tests.browser.test_desk import all_sent
 from tests.live import LiveStack
 from tests.workers.served_policies import office_run, policy_on, served_model
 
@@ -61,10 +62,6 @@ def submit(page: Page) -> None:
         "old => ![null, undefined, old].includes(document.querySelector('[data-walk]')?.dataset.item)", arg=item
     )
     ready(page)
-
-
-def all_sent(page: Page) -> None:
-    page.wait_for_function("() => !Object.keys(localStorage).some(key => key.includes('outbox:'))")
 
 
 def inspections() -> list[Inspection]:

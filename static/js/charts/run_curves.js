@@ -28,7 +28,7 @@ export class RunCurves {
     this.#since = since;
     if (this.#outdatedTo === null) await this.#series.extend(this.#signal);
     else await this.#series.load(this.#signal); // steps since the checkpoint are measured again
-    if (step >= this.#outdatedTo) this.#outdatedTo = null;
+    if (Number(step) >= this.#outdatedTo) this.#outdatedTo = null;
     this.#drawnState = state;
     this.#show();
   }
