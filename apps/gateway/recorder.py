@@ -192,9 +192,9 @@ class Recorder:
         call.id = new_id()
         cached.under_way -= 1
         cached.session.tokens_used += tokens
-        if cached.busy_until > time.monotonic() or not await self._stored(cached, call, tokens):
-            await self.spool.add(call)
-        if call.status == Call.Status.OK:
+        is_busy = cached.busy_until > time.monotonic()
+        is_kept = (not is_busy and await self._stored(cached, call, tokens)) or await self.spool.add(call)
+        if is_kept and call.status == Call.Status.OK:  # of calls that continue a lost one, only a part would be stored
             cached.graph.add([Node.of(call)])
         self._notify_viewers(call.session_id)
         if (limits := cached.terms.limits) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 from uuid import UUID
@@ -30,23 +31,25 @@ class Spool:
         """Whether calls may wait in files; initially those of a previous process."""
         self._flushing: asyncio.Task[None] | None = None
 
-    async def add(self, call: Call) -> None:
-        """Write a call to a file, and start storing. Never raises: a recorder failure must not stop an agent."""
-        await asyncio.to_thread(self._write, call)
+    async def add(self, call: Call) -> bool:
+        """Write a call to a file, and start storing. Returns whether it's kept, and never raises: a recorder failure must not stop an agent."""
+        if not await asyncio.to_thread(self._write, call):
+            return False
         self._may_have_calls = True
         self.start_flush()
+        return True
 
     def start_flush(self) -> None:
         """Store waiting calls in the background, if there may be any."""
         if self._may_have_calls and (self._flushing is None or self._flushing.done()):
             self._flushing = asyncio.create_task(self._flush())
 
-    def _write(self, call: Call) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def _write(self, call: Call) -> bool:
         unfinished = self.folder / f"{call.id}.unfinished"
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             with unfinished.open("w") as file:
-                file.write(serializers.serialize("json", [call]))
+                file.write(serializers.serialize("json", [call], ensure_ascii=True))  # UTF-8 has no lone surrogates
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.rename(self.folder / f"{call.id}.json")
@@ -54,6 +57,10 @@ class Spool:
             logger.exception(
                 "call %s of session %s is lost: no database, and no room for a file", call.id, call.session_id
             )
+            with suppress(OSError):
+                unfinished.unlink()
+            return False
+        return True
 
     async def _flush(self) -> None:
         while self._may_have_calls:

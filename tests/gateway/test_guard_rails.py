@@ -19,6 +19,10 @@ from tests.gateway.upstream import Upstream
 ASK = {"role": "user", "content": "Where is the lamp?"}
 
 
+def fails(*_: object) -> None:
+    raise OperationalError("connection refused")
+
+
 def error_of(response: httpx.Response) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["code"]
 
@@ -137,11 +141,6 @@ def test_while_the_database_is_away_calls_pass_and_are_stored_afterwards(
 ) -> None:
     agent.reply(ASK)
     monkeypatch.setattr(spool, "FLUSH_SECONDS", 0.05)
-    away = OperationalError("connection refused")
-
-    def fails(*_: object) -> None:
-        raise away
-
     with monkeypatch.context() as patch:
         patch.setattr(LoopDatabase, "rows", fails)
         patch.setattr(spool, "store_spooled", fails)
@@ -157,14 +156,38 @@ def test_while_the_database_is_away_calls_pass_and_are_stored_afterwards(
     assert not [*asgi.recorder.spool.folder.iterdir()]
 
 
+def test_a_call_with_a_lone_surrogate_is_kept_in_a_file_too(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent.reply(ASK)
+    monkeypatch.setattr(spool, "FLUSH_SECONDS", 0.05)
+    body = json.dumps({"messages": [ASK], "user": "\ud83d"})  # as ASCII, which can encode it
+    with monkeypatch.context() as patch:
+        patch.setattr(LoopDatabase, "rows", fails)
+        patch.setattr(spool, "store_spooled", fails)
+        assert agent.http.post("chat/completions", content=body).status_code == 200
+    while Call.objects.count() < 2:
+        time.sleep(0.01)
+    assert Call.objects.latest("id").request == {"user": "\ud83d"}
+
+
+def test_the_call_after_one_that_could_be_kept_nowhere_is_stored_with_its_whole_chat(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = agent.reply(ASK)
+    more = {"role": "user", "content": "And the key?"}
+    asgi.recorder.spool.folder.write_text("in the way of the folder")
+    with monkeypatch.context() as patch:
+        patch.setattr(LoopDatabase, "rows", fails)
+        second = agent.reply(ASK, first, more)
+    agent.reply(ASK, first, more, second, ASK)
+    before, call = Call.objects.order_by("id")
+    assert (call.parent_id, call.messages) == (before.pk, [more, second, ASK])
+
+
 def test_an_installation_can_let_no_call_pass_unrecorded(
     agent: Agent, settings: Any, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.GATEWAY_WITHOUT_DATABASE = "refuse"
     agent.reply(ASK)
-
-    def fails(*_: object) -> None:
-        raise OperationalError("connection refused")
 
     monkeypatch.setattr(LoopDatabase, "rows", fails)
     assert error_of(agent.ask(ASK)) == (503, "recorder_away")
