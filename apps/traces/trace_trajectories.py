@@ -9,6 +9,7 @@ import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from django.db import transaction
 from django.utils.timezone import now
 
 from apps.common.one_at_a_time import one_at_a_time
+from apps.common.outages import outage_of
 from apps.ingest.files.raw_records import RawRow
 from apps.ingest.formats import named
 from apps.ingest.reading import Reading, ReadTrajectory, RecognizedRecord
@@ -36,6 +38,8 @@ BATCH, BATCH_SPANS, BATCH_BYTES = 100, 2000, 16 << 20
 TURN_SECONDS = 10.0
 """Time limit per workspace in a pass, apart from what a batch takes longer: traces can be crafted to take half a minute each, and beyond the time of
 `one_at_a_time` another worker would begin. The next pass comes a few seconds later."""
+RETRY_SECONDS = 60
+"""When a trace is tried again after a full disk or a deadlock."""
 KNOWN = "The workspace already has an identical trajectory."
 
 logger = logging.getLogger(__name__)
@@ -100,6 +104,9 @@ def _settle_one(pk: UUID) -> None:
         settle([pk])
     except Exception as error:
         logger.exception("trace %s could not become trajectories", pk)
+        if outage_of(error) is not None:  # it isn't the trace's fault; this raises while the database is down
+            Trace.objects.filter(pk=pk).update(due_at=now() + timedelta(seconds=RETRY_SECONDS))
+            return
         problem = visible(f"It couldn't be read ({type(error).__name__}: {error}).")[:2000]
         Trace.objects.filter(pk=pk).update(state=Trace.State.REFUSED, due_at=None, problem=problem)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import OperationalError
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
@@ -191,3 +192,21 @@ def test_traces_that_take_long_are_left_to_the_next_pass(http: httpx.Client, mon
         left.append(Trace.objects.filter(state="arriving").count())
     assert left == [2, 1, 0]
     assert Trajectory.objects.count() == 3
+
+
+def test_a_trace_that_comes_while_the_disk_is_full_becomes_a_trajectory_afterwards(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OperationalError("could not extend file: No space left on device")
+
+    send(http, *CALLS, ROOT)
+    with monkeypatch.context() as patch:
+        patch.setattr(trace_trajectories, "copy_in", fails)
+        settle()
+    trace = Trace.objects.get()
+    assert (trace.state, trace.problem) == ("arriving", "")
+    assert trace.due_at is not None
+    assert trace.due_at > now()  # others go first
+    settle()
+    assert Trajectory.objects.count() == 1
