@@ -164,11 +164,10 @@ def trajectory_of(
 
     part_of: for a sub-agent's path, the session's task.
     """
-    rewards = {
-        event.call_id: event.value
-        for event in events
-        if event.type == SessionEvent.Type.REWARD and event.call_id and isinstance(event.value, int | float)
-    }
+    rewards: dict[UUID, float] = {}
+    for event in events:
+        if event.type == SessionEvent.Type.REWARD and event.call_id and isinstance(event.value, int | float):
+            rewards[event.call_id] = rewards.get(event.call_id, 0.0) + event.value
     steps = [_step(call, rewards.get(call.pk)) for call in path]
     outcome = Outcome(termination=ENDED.get(Session.State(session.state), ""))
     if is_main:

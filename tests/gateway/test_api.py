@@ -130,15 +130,15 @@ def test_a_reward_told_twice_is_one_and_adds_up_at_the_end(client: Client, resea
     assert post(client, "session_finish", session, success=True).json()["reward"] == 0.75
 
 
-def test_a_reward_of_a_call_is_its_steps(client: Client, researcher: Membership) -> None:
+def test_rewards_of_a_call_are_its_steps(client: Client, researcher: Membership) -> None:
     session = factories.session(of=researcher.workspace, messages=SAID)
     call = session.calls.get()
-    assert (
-        post(client, "session_events", session, key="1", type="reward", value=1, call=str(call.pk)).status_code == 201
-    )
+    for key, value in (("1", 1), ("2", 0.5)):
+        event = {"key": key, "type": "reward", "value": value, "call": str(call.pk)}
+        assert post(client, "session_events", session, **event).status_code == 201
     post(client, "session_finish", session)
     trajectory = session.paths.get().trajectory
-    assert (trajectory.steps.get().reward, trajectory.reward) == (1.0, None)
+    assert (trajectory.steps.get().reward, trajectory.reward) == (1.5, None)
 
 
 @pytest.mark.parametrize(
