@@ -13,14 +13,19 @@ from contract.values import Json
 DIGEST_BYTES = 16
 
 
+def is_system(message: Json) -> bool:
+    """Whether it's a system message, which digests ignore: some agents put the current time in theirs at each turn."""
+    return isinstance(message, dict) and message.get("role") in ("system", "developer")
+
+
 def normalized(message: Json) -> Json:
     """A message's content without what client libraries add or drop: reasoning, nulls, empty lists, spacing in arguments.
 
-    None for system messages, which are ignored: some agents put the current time in theirs at each turn.
+    None for system messages.
     """
     if not isinstance(message, dict):
         return message
-    if message.get("role") in ("system", "developer"):
+    if is_system(message):
         return None
     content = message.get("content")
     if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.gateway.models import Call, Join
-from contract.chat_digests import DIGEST_BYTES
+from contract.chat_digests import DIGEST_BYTES, is_system
+from contract.values import Json
 
 Ids = NDArray[np.int32]
 NODE_COLUMNS = (
@@ -143,12 +144,14 @@ class CallGraph:
                 length, node = count, match
         return length, node
 
-    def parent_of(self, chat_digests: Sequence[bytes], prompt: Ids | None) -> Parent:
+    def parent_of(self, chat: Sequence[Json], chat_digests: Sequence[bytes], prompt: Ids | None) -> Parent:
         """The call that a request continues: the one whose chat is its longest prefix, joined by tokens if they match.
 
         chat_digests: of each prefix of its chat.
         """
         length, node = self._longest_chat(chat_digests)
+        while length and is_system(chat[length - 1]):  # digests ignore it, but no reply ends with one
+            length -= 1
         by_tokens = self._longest_prefix(prompt) if prompt is not None else []
         if node is None:
             return NO_PARENT

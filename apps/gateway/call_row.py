@@ -24,7 +24,7 @@ def call_row(
     usage = dialect.usage if reply else Usage()
     tokens.check(usage.read, usage.written)
     prompt, sampled = (tokens.prompt_ids, tokens.sampled_ids) if reply else (None, None)
-    parent = graph.parent_of(message_digests, prompt)
+    parent = graph.parent_of(messages, message_digests, prompt)
     before_reply = message_digests[-1] if message_digests else b""
     items = dialect.items_of(reply) if reply else []
     chat_digest = [before_reply, *prefix_digests(items, dialect.normalized, after=before_reply)][-1]

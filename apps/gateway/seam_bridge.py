@@ -25,6 +25,7 @@ from apps.gateway.refusals import GatewayRefusal
 from apps.gateway.session_trajectories import ids_from
 from apps.gateway.token_capture import is_ids
 from apps.gateway.upstream import AWAY_SECONDS, Destination, Upstreams
+from contract.chat_digests import is_system
 from contract.outgoing.replies import json_of
 from contract.values import mapping
 
@@ -36,7 +37,6 @@ MAX_AFTER_END = 8
 """Maximum number of tokens that a chat template adds after the token that ends a turn, such as a line break."""
 UNSUPPORTED = (403, 404, 405, 501)
 """Status codes of servers that don't support these requests. vLLM without `--enable-scale-out` returns 403."""
-SYSTEM = ("system", "developer")
 MAX_TOKENS = 1 << 20
 """Maximum length of a call to continue. A server may return millions of tokens, and all are read at once."""
 MAX_CALLS = 2000
@@ -88,7 +88,7 @@ class SeamBridge:
         if whole is None or whole.get("features"):  # an image isn't represented by its tokens alone
             return None
         rendered = np.array(whole["token_ids"], np.int32)
-        parent = graph.parent_of(digests, rendered)
+        parent = graph.parent_of(messages, digests, rendered)
         before = messages[: parent.messages]
         if parent.id is None or parent.join != Join.MESSAGES or _has_late_system_message(before):
             return None
@@ -206,5 +206,5 @@ def _has_ended_turn(reply: Any) -> bool:
 
 def _has_late_system_message(messages: Sequence[dict[str, Any]]) -> bool:
     """Whether a system message comes after the beginning. Digests don't cover system messages, so a change of it would go unnoticed."""
-    roles = [message.get("role") in SYSTEM for message in messages]
-    return any(is_system and not all(roles[:index]) for index, is_system in enumerate(roles))
+    are_system = list(map(is_system, messages))
+    return any(is_late and not all(are_system[:index]) for index, is_late in enumerate(are_system))

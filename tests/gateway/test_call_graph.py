@@ -53,7 +53,7 @@ def test_each_call_is_found_as_by_a_look_at_all_of_them() -> None:
         of_body = [each.id for each in nodes if each.body_digest == digest(number)]
         assert graph.same_request(digest(number)) == max(of_body, default=None)
         of_chat = [each for each in nodes if each.chat_digest == graph.sealed(digest(number))]
-        parent = graph.parent_of([digest(number)], PROMPT)
+        parent = graph.parent_of([{}], [digest(number)], PROMPT)
         prefixes = sequence_digests(PROMPT, range(1, 9))
         by_tokens = [
             each
@@ -75,6 +75,6 @@ def test_a_call_takes_no_longer_after_very_many_calls() -> None:
     began = time.process_time()
     for number in range(100):
         assert graph.same_request(digest(number)) == UUID(int=number)
-        assert graph.parent_of([digest(number)], PROMPT).id == UUID(int=number)
+        assert graph.parent_of([{}], [digest(number)], PROMPT).id == UUID(int=number)
         assert (graph.tokens, graph.last) == (2 * MANY, UUID(int=MANY - 1))
     assert time.process_time() - began < 1

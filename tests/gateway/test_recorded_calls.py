@@ -83,6 +83,14 @@ def test_a_system_prompt_with_the_time_in_it_doesnt_break_the_chat(agent: Agent)
     assert (call.parent_id, call.join) == (before.pk, Join.MESSAGES)
 
 
+def test_a_system_message_after_a_reply_is_stored(agent: Agent) -> None:
+    """Digests ignore it, but it isn't part of the call before."""
+    first, late = agent.reply(ASK), {"role": "system", "content": "Be quick."}
+    second = agent.reply(ASK, first, late, user("Thanks."))
+    agent.reply(ASK, first, late, user("Thanks."), second, user("Bye."))
+    assert [call.messages for call in Call.objects.order_by("id")] == [[ASK], [late, user("Thanks.")], [user("Bye.")]]
+
+
 def test_tools_are_stored_again_only_when_they_change(agent: Agent) -> None:
     look, take = ({"type": "function", "function": {"name": name, "parameters": {}}} for name in ("look", "take"))
     first = agent.reply(ASK, tools=[look])

@@ -82,6 +82,14 @@ def test_a_whole_prompt_is_looked_through_where_its_ids_would_be_stored_whole(ag
     assert MAIL not in stored()
 
 
+def test_a_system_message_after_a_reply_is_redacted_with_its_token_ids(agent: Agent) -> None:
+    first, late = agent.reply(ASK), {"role": "system", "content": f"Answer {MAIL}."}
+    agent.reply(ASK, first, late, user("Thanks."))
+    call = Call.objects.latest("id")
+    assert (call.join, call.is_redacted, call.prompt_ids) == (Join.TOKENS, True, None)
+    assert MAIL not in stored()
+
+
 def test_another_process_joins_and_redacts_the_same(agent: Agent, tmp_path: Path, monkeypatch: Any) -> None:
     first = agent.reply(user(f"Write to {MAIL}."))
     monkeypatch.setattr(asgi, "recorder", recorder.Recorder(tmp_path / "spool"))

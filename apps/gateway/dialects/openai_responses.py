@@ -13,6 +13,7 @@ from apps.gateway.dialects.dialect import MAX_ITEMS, Dialect, ReplyContext, Usag
 from apps.gateway.kept_values import NoEvent
 from apps.gateway.splits.blind_replies import keep
 from apps.gateway.token_capture import Tokens
+from contract.chat_digests import is_system
 from contract.completions import arguments_of
 from contract.quoting import legible
 from contract.values import Json, mapping
@@ -85,7 +86,7 @@ class OpenAIResponses(Dialect):
         if not isinstance(item, dict):
             return item
         kind = item.get("type") or "message"
-        if kind == "reasoning" or item.get("role") in ("system", "developer"):
+        if kind == "reasoning" or is_system(item):
             return None
         if kind == "message":
             return [item.get("role"), _normalized_content(item.get("content"))]
