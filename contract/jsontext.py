@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -32,6 +33,11 @@ MAX_VALUES = 100_000
 """Maximum number of values and names in JSON sent with a request. No form, list of ids, or message has as many."""
 
 
+MAX_PROSE = 50_000
+"""Characters at the end of a text that are searched for objects: each brace of many that open and never close costs time."""
+
+
+_DECODER = json.JSONDecoder()
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
 
 
@@ -66,6 +72,20 @@ def parse(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return loads(text.encode("utf-8", "surrogatepass"))
+
+
+def objects_in(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects in prose, such as a model's answer, nested ones included. The last one comes first, since reasoning models write drafts before it."""
+    end = text[-MAX_PROSE:]
+    start = end.rfind("{")
+    while start >= 0:
+        try:
+            value, _ = _DECODER.raw_decode(end, start)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            yield value
+        start = end.rfind("{", 0, start)
 
 
 def dumps(value: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,3 +107,16 @@ def _reads(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
         ("json.loads", "json_of", ".json", ".raw_decode")
     )
+
+
+def test_the_last_object_in_prose_comes_first_whatever_its_strings_contain() -> None:
+    text = 'First {"grade": 3}, or {grade}. Finally {"reason": "It wrote {x} and }", "grade": 8}.'
+    assert list(jsontext.objects_in(text)) == [{"reason": "It wrote {x} and }", "grade": 8}, {"grade": 3}]
+    assert list(jsontext.objects_in('{"a": {"b": 1}}')) == [{"b": 1}, {"a": {"b": 1}}]
+    assert list(jsontext.objects_in('{"a": ' + "[" * 5000 + "]" * 5000 + "}")) == []
+
+
+def test_text_of_many_braces_is_searched_in_bounded_time() -> None:
+    began = time.perf_counter()
+    assert list(jsontext.objects_in("{" * 5_000_000 + '{"a": 1}')) == [{"a": 1}]
+    assert time.perf_counter() - began < 5

@@ -5,15 +5,13 @@ Left out: several judges and votes, and reference answers. A transcript may try 
 judge (prompt injection); it's fenced and declared as data, which isn't a guarantee, so keep its weight below the outcome's.
 """
 
-import json
-import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
-from contract import fences
+from contract import fences, jsontext
 from contract.configs.rewards import JudgeTerm
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
@@ -29,7 +27,6 @@ from trainer.rewards.transcripts import lines_of
 TRIES = 4
 FIRST_WAIT_SECONDS = 0.5
 RETRIED = {408, 409, 425, 429, 500, 502, 503, 504}
-GRADE = re.compile(r"\{[^{}]*\}")
 HIGHEST = 10.0
 
 SYSTEM = (
@@ -104,12 +101,9 @@ def content_of(response: httpx.Response) -> str | None:
 
 
 def grade_in(content: str) -> float | None:
-    """The grade as 0 … 1; None if the answer has none."""
-    for match in reversed(GRADE.findall(content)):  # the last one: a reasoning judge may write drafts before it
-        try:
-            grade = json.loads(match)["grade"]
-        except (ValueError, LookupError, RecursionError):
-            continue
+    """The last grade in the answer as 0 … 1; None if it has none."""
+    for answer in jsontext.objects_in(content):
+        grade = answer.get("grade")
         if isinstance(grade, int | float) and not isinstance(grade, bool) and 0 <= grade <= HIGHEST:
             return float(grade) / HIGHEST
     return None

@@ -1,5 +1,7 @@
 """A judge's prompt, and parsing of its answers."""
 
+import json
+
 import httpx
 import pytest
 
@@ -18,6 +20,11 @@ def test_an_answer_that_repeats_a_bracket_ends_nothing() -> None:
     assert read(answer('{"better": "left", "how_much": 2} ' + DEEP)) == Opinion(2, False, "")
     with pytest.raises(NoAnswer):
         read(answer(DEEP))
+
+
+def test_a_reason_may_quote_code() -> None:
+    content = json.dumps({"reason": "It called run({}) and left {x} open.", "better": "left", "how_much": 3})
+    assert read(answer(content)) == Opinion(3, False, "It called run({}) and left {x} open.")
 
 
 def test_neither_a_task_nor_a_run_can_begin_or_end_a_fence() -> None:

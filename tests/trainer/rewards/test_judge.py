@@ -12,7 +12,7 @@ import pytest
 from contract.configs.rewards import JudgeTerm
 from contract.trajectory import Step, Task, Trajectory
 from trainer.failures import ConfigFailure
-from trainer.rewards.judge import Judge, written
+from trainer.rewards.judge import Judge, grade_in, written
 
 SERVER = '''
 import json, sys
@@ -80,6 +80,10 @@ def test_grades_come_back_in_order_and_missing_ones_are_missing(address: str, mo
     judge = Judge(JudgeTerm(url=address, model="judge", api_key_variable="JUDGE_KEY", parallel=3))
     runs = [run_that_says(text) for text in ("good good", "babble", "good good good good good", "refuse", "")]
     assert [score.value for score in judge.score(runs)] == [0.2, None, 0.5, None, 0.0]
+
+
+def test_a_reason_may_quote_code():
+    assert grade_in('{"reason": "It called run({}) and left {x} open.", "grade": 7}') == 0.7
 
 
 def test_a_key_that_is_not_there_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch):
