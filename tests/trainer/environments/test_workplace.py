@@ -65,6 +65,21 @@ def test_a_mail_is_drafted_looked_at_and_sent():
     assert answer(environment, "send_draft", draft="d1") == {"error": "there is no draft 'd1'"}
 
 
+def test_a_draft_written_after_another_was_sent_takes_nothing_from_it():
+    environment = workplace()
+    outside = HELLO | {"address": CLIENT}
+    assert [answer(environment, "draft_mail", **mail) for mail in (outside, HELLO)] == [
+        {"draft": "d1"},
+        {"draft": "d2"},
+    ]
+    answer(environment, "preview_draft", draft="d1")
+    answer(environment, "request_confirmation", item="d1", address=CLIENT)
+    assert answer(environment, "send_draft", draft="d1") == {"sent": "d1"}
+    assert answer(environment, "draft_mail", **outside, file="f1") == {"draft": "d1"}
+    assert answer(environment, "preview_draft", draft="d2")["address"] == MIA  # it's still there
+    assert "ask for confirmation first" in answer(environment, "send_draft", draft="d1")["error"]
+
+
 @pytest.mark.parametrize(
     ("rule", "actions"),
     [

@@ -1,5 +1,6 @@
 """People and their mail."""
 
+from itertools import count
 from typing import Any, Literal
 
 from trainer.environments.office.workplace.room import HOME, Room
@@ -87,7 +88,7 @@ class Mail(Room):
         self._check_address(address)
         if file:
             self._find_one("files", "file", file)
-        draft = f"d{len(self._drafts) + 1}"
+        draft = next(free for number in count(1) if (free := f"d{number}") not in self._drafts)
         self._drafts[draft] = {"address": address, "subject": subject, "text": text, "file": file}
         return {"draft": draft}
 
@@ -122,6 +123,9 @@ class Mail(Room):
         if entry["file"]:
             self._check_label(self._find_one("files", "file", entry["file"]), entry["address"])
         self.changes.append({"did": "sent", **self._drafts.pop(draft)})
+        # The next draft may have this id.
+        self._seen.discard(draft)
+        self._confirmed.discard((draft, entry["address"]))
         return {"sent": draft}
 
     def _draft(self, draft: str) -> dict[str, Any]:
