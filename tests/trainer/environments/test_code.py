@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contract import jsontext
 from contract.messages import Message
 from contract.trajectory import Task
 from tests.trainer.environments.scripted_episodes import call, first_tasks, played, success_share
@@ -88,6 +89,16 @@ def test_claiming_to_pass_does_not_pass(source: str):
 
 def test_a_float_is_no_integer():
     assert code("def double(number):\n    return number * 2.0").score().reward == 0
+
+
+def test_an_answer_beyond_64_bits_passes_once_the_task_was_stored():
+    tests = [{"arguments": [power], "expected": 2**power} for power in (1, 63, 64, 100)]
+    assert passed_by("def f(n):\n    return 2 ** n", "f", json.dumps(tests)) == (True,) * 4
+    stored = jsontext.loads(json.dumps(tests).encode())
+    assert stored[3]["expected"] == 2.0**100
+    assert passed_by("def f(n):\n    return 2 ** n", "f", json.dumps(stored)) == (True,) * 4
+    assert passed_by("def f(n):\n    return 2 ** n + 2 ** 60", "f", json.dumps(stored)) == (False,) * 4
+    assert passed_by("def f(n):\n    return 2.0 ** n", "f", json.dumps(tests)) == (False,) * 4
 
 
 @pytest.mark.parametrize("level", Code.levels)
