@@ -1,5 +1,6 @@
 """Performance of machine annotators: agreement with people, and with themselves when the sides are swapped. Reads only."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from apps.annotation.models import Annotator, Item, Judge, JudgeAnswer, JudgePro
 from apps.annotation.quality.shares import Share, share
 
 SHOWN = 20
+NAMES_SIDE = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 ANSWER_COLUMNS = ("item", "strength", "a_left", "b_left", "margin")
 COMPARED = 20_000
 """Number of each judge's newest answers that are compared with people's."""
@@ -113,12 +115,15 @@ class ModelAnswer:
 def model_answers(item_id: int, *, a_is_left: bool) -> list[ModelAnswer]:
     """The models' answers on a pair."""
     answers = JudgeAnswer.objects.usable().filter(item=item_id).select_related("judge__annotator").order_by("pk")
-    return [
-        ModelAnswer(
-            answer.judge.annotator, by_side(answer.strength, answer.both_bad, a_was_left=a_is_left), answer.reason
-        )
-        for answer in answers
-    ]
+    return [_as_displayed(answer, a_is_left=a_is_left) for answer in answers]
+
+
+def _as_displayed(answer: JudgeAnswer, *, a_is_left: bool) -> ModelAnswer:
+    """A reason names the sides as the model saw them first: trajectory a on the left."""
+    is_turned = not a_is_left and NAMES_SIDE.search(answer.reason)
+    reason = f"With the sides swapped: {answer.reason}" if is_turned else answer.reason
+    text = by_side(answer.strength, answer.both_bad, a_was_left=a_is_left)
+    return ModelAnswer(answer.judge.annotator, text, reason)
 
 
 @dataclass(frozen=True)
@@ -143,12 +148,7 @@ def compared_with_models(queue: Queue, annotator: Annotator) -> list[Compared]:
         Compared(
             preference,
             by_side(preference.strength, preference.both_bad, a_was_left=preference.a_is_shown_left),
-            [
-                ModelAnswer(
-                    a.judge.annotator, by_side(a.strength, a.both_bad, a_was_left=preference.a_is_shown_left), a.reason
-                )
-                for a in answers[preference.item_id]
-            ],
+            [_as_displayed(answer, a_is_left=preference.a_is_shown_left) for answer in answers[preference.item_id]],
         )
         for preference in latest
     ]

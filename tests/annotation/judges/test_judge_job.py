@@ -26,8 +26,10 @@ from apps.annotation.judges.enrollment import (
     send_judge,
 )
 from apps.annotation.judges.judge_job import run_slice
+from apps.annotation.judges.judge_performance import model_answers
 from apps.annotation.judges.llm_judge import Opinion, Pace, Usage, together, usage_of
 from apps.annotation.kinds.answers import Choice
+from apps.annotation.kinds.questions import PairwiseAsks
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Preference, Queue
 from apps.jobs import lifecycle
 from apps.jobs.models import Phase, lease
@@ -401,6 +403,20 @@ def test_what_a_model_said_shows_after_one_has_answered_or_before_where_the_queu
     assert "Compared with models" in client.get(mine).content.decode()
     Queue.objects.update(shows_machines=True)
     assert "It found the lamp" in client.get(desk).content.decode()
+
+
+def test_a_reason_that_names_sides_says_so_where_they_are_swapped(workspace, server):
+    queue = builders.queue(of=workspace)
+    judge = send(queue, server, "lamp", mode="prelabel")
+    item = Item.objects.get()
+    answer = JudgeAnswer.objects.create(
+        judge=judge, item=item, prompt_version=1, a_left=2, b_left=2, strength=2, reason="The left one found it."
+    )
+    reasons = [[said.reason for said in model_answers(item.pk, a_is_left=is_left)] for is_left in (True, False)]
+    assert reasons == [["The left one found it."], ["With the sides swapped: The left one found it."]]
+    answer.reason = "It found the lamp."
+    answer.save()
+    assert model_answers(item.pk, a_is_left=False)[0].reason == "It found the lamp."
 
 
 def test_only_researchers_of_this_workspace_send_models(workspace, server, client):
