@@ -16,8 +16,10 @@ from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.judges.enrollment import JUDGES
 from apps.annotation.judges.llm_judge import Model, NoAnswer, Pace, Refused, Usage, Verdict
 from apps.annotation.judges.transcript import quoted, transcript
+from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.answers import Choice
-from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer
+from apps.annotation.kinds.questions import UnfitAnswers
+from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Queue
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.jobs import lifecycle
 from apps.jobs.models import HELD, Failure, JobQuerySet, Phase, Superseded, lease
@@ -161,7 +163,9 @@ def _judge_slice(judge: Judge) -> None:
     policy = judge.annotator.policy
     if prompt is None or policy is None or policy.endpoint is None:
         raise Refused("The model or its prompt was deleted. Add another judge.")
-    start, in_a_row = monotonic(), 0
+    if judge.has_spent_all:  # it was resumed
+        return _pause_at_budget(judge)
+    start = monotonic()
     with Model(
         url=policy.endpoint.base_url,
         model=resolved(policy.endpoint, policy.location).name,
@@ -174,15 +178,13 @@ def _judge_slice(judge: Judge) -> None:
             answer, used = _ask(judge, model, item, prompt.text)
             if isinstance(answer, Verdict):
                 _record(judge, item, assignment, answer, prompt.version, used)
-                in_a_row = 0
             else:
-                in_a_row += 1
                 _record_failure(judge, item, assignment, str(answer), prompt.version, used)
-                if in_a_row >= FAILURES_IN_A_ROW:
-                    raise Refused(f"{in_a_row} pairs in a row got no usable answer. The last time: {answer}")
+                if _keeps_failing(judge):
+                    raise Refused(f"{FAILURES_IN_A_ROW} pairs in a row got no usable answer. The last time: {answer}")
             judge.refresh_from_db(fields=["state", "prompt_tokens", "completion_tokens"])
             if judge.has_spent_all:
-                return _pause(judge, f"It has cost {judge.cost:.2f}, which is its budget.")
+                return _pause_at_budget(judge)
             if judge.phase == Phase.STOPPING:
                 return lifecycle.stop(judge, "It was paused.")
             if monotonic() - start > STRETCH_SECONDS:
@@ -190,6 +192,16 @@ def _judge_slice(judge: Judge) -> None:
     if judge.phase in HELD:
         lifecycle.finish(judge)
     return None
+
+
+def _keeps_failing(judge: Judge) -> bool:
+    """Read from the answers, since a slow model doesn't give as many in one time slice."""
+    errors = list(judge.answers.order_by("-pk").values_list("error", flat=True)[:FAILURES_IN_A_ROW])
+    return len(errors) == FAILURES_IN_A_ROW and all(errors)
+
+
+def _pause_at_budget(judge: Judge) -> None:
+    _pause(judge, f"It has cost {judge.cost:.2f}, which is its budget.")
 
 
 def _pause(judge: Judge, message: str) -> None:
@@ -228,6 +240,7 @@ def _places(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
 
 def _assigned(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
     while True:
+        _refuse_unanswerable(judge.queue)
         try:
             assignment = next_assignment(queue=judge.queue, annotator=judge.annotator)
         except QueueNotOpen as refusal:
@@ -237,6 +250,17 @@ def _assigned(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
         assignment.queue, assignment.annotator = judge.queue, judge.annotator
         yield Item.objects.select_related("task", "a", "b").get(pk=assignment.item_id), assignment
         judge.queue.refresh_from_db()
+
+
+def _refuse_unanswerable(queue: Queue) -> None:
+    """Raises Refused if a judgment needs answers that models don't give. Its item would stay assigned and be asked about again and again."""
+    try:
+        kind_of(queue).asked(queue).check({}, {}, needed=0)
+    except UnfitAnswers:
+        raise Refused(
+            "This queue has required questions, and models answer only which trajectory is better. "
+            "Make the questions optional in the queue's settings, then resume it."
+        ) from None
 
 
 def _second(item: Item) -> Trajectory:

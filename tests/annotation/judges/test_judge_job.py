@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -34,6 +35,7 @@ from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Prefere
 from apps.jobs import lifecycle
 from apps.jobs.models import Phase, lease
 from apps.policies.models import Endpoint, Policy
+from contract.questions import Question
 from tests import factories
 from tests.annotation import builders
 
@@ -199,6 +201,30 @@ def test_unusable_answers_are_counted_not_repeated_and_end_in_a_stop(workspace, 
     assert (judge.state_so_far, judge.failed, judge.answers.count()) == ("running", 0, 0)
 
 
+def test_unusable_answers_stop_a_slow_judge_too(workspace, server, monkeypatch):
+    monkeypatch.setattr(judge_job, "STRETCH_SECONDS", -1.0)  # one pair in each time slice
+    judge = send(builders.queue(of=workspace, items=7), server, "rubbish", mode="prelabel")
+    for _ in range(5):
+        run_slice(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.failed) == ("failed", 5)
+
+
+def test_a_judge_stops_where_a_judgment_needs_answers_that_models_do_not_give(workspace, server):
+    why = Question("why", "Why?", type="text")
+    queue = builders.queue(of=workspace, asks=PairwiseAsks((why,)))
+    judge = send(queue, server, "lamp")
+    run_slice(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.prompt_tokens) == ("failed", 0)
+    assert "Make the questions optional" in judge.error
+    assert not Assignment.objects.exists()
+    Queue.objects.update(asks=PairwiseAsks((replace(why, required=False),)).to_json())
+    resume_judge(judge=judge, by=None)
+    run_slice(judge.pk)
+    assert Preference.objects.count() == 1
+
+
 def test_pairs_that_were_skipped_without_an_answer_get_another_chance(workspace, server):
     queue = builders.queue(of=workspace, items=2)
     Queue.objects.update(skipped_come_back=True)
@@ -242,6 +268,10 @@ def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("paused", 2)
     assert "its budget" in judge.error
+    resume_judge(judge=judge, by=None)
+    run_slice(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered) == ("paused", 2)
 
 
 def test_characters_that_no_database_keeps_are_made_visible(workspace, server):
