@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
@@ -25,13 +24,13 @@ CONNECTIONS = 1000
 CONNECT_SECONDS = 10.0
 SESSION, WORKSPACE = "X-Session-Id", "X-Workspace-Id"
 """Headers that tell our own servers the session and its workspace."""
-TRAINING_ADDRESSES = 16
 KNOWN_SECONDS = 600.0
 """How long a server's detected capabilities are cached."""
 UNKNOWN_SECONDS = 10.0
 """How long a failed detection is cached."""
 IDLE_SECONDS = 60.0
-"""How long a server's idle connections are kept. httpx only closes them at the next request to the same server, so they would accumulate."""
+"""How long a server's idle connections are kept. httpx only closes them at the next request to the same server, so they would accumulate; weights in
+training have a new address at each step."""
 FAILURES = 3
 AWAY_SECONDS = 15.0
 """Circuit breaker: after this many consecutive failures, servers are considered down for this long."""
@@ -69,7 +68,6 @@ class Upstreams:
         self._clients: dict[tuple[str, str], AsyncClient] = {}
         self._used_at: dict[tuple[str, str], float] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._training: deque[tuple[str, str]] = deque()
         self._closing: set[asyncio.Task[None]] = set()
         self._supports_token_ids: dict[tuple[str, str], tuple[bool, float]] = {}
         """By address and key: a server doesn't answer without its key, and other members may have it."""
@@ -92,7 +90,6 @@ class Upstreams:
     async def close(self) -> None:
         clients, self._clients = self._clients, {}
         self._used_at.clear()
-        self._training.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -202,8 +199,6 @@ class Upstreams:
                 )
             except (KeyRefused, AddressRefused) as refused:
                 raise UpstreamAway(f"{refused}") from None
-            if destination.is_training and client_key not in self._training:
-                self._forget_training(client_key)
         self._used_at[client_key] = time.monotonic()
         self._close_idle_later()
         return self._clients[client_key]
@@ -216,7 +211,8 @@ class Upstreams:
         self._timer, current_time = None, time.monotonic()
         for client_key, client in list(self._clients.items()):
             if self._used_at[client_key] <= current_time - IDLE_SECONDS and is_idle(client):
-                self._close(client_key)
+                del self._clients[client_key], self._used_at[client_key]
+                self._in_background(client.aclose())
         supports = self._supports_token_ids.items()
         self._supports_token_ids = {
             client_key: (is_so, until) for client_key, (is_so, until) in supports if until > current_time
@@ -227,21 +223,10 @@ class Upstreams:
         if self._clients:
             self._close_idle_later()
 
-    def _close(self, client_key: tuple[str, str]) -> None:
-        self._used_at.pop(client_key, None)
-        if client := self._clients.pop(client_key, None):
-            self._in_background(client.aclose())
-
     def _in_background(self, closing: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(closing)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-    def _forget_training(self, newest: tuple[str, str]) -> None:
-        """Close the clients of old addresses: weights in training have a new address at each step."""
-        self._training.append(newest)
-        if len(self._training) > TRAINING_ADDRESSES:
-            self._close(self._training.popleft())
 
 
 def _client_key(destination: Destination) -> tuple[str, str]:

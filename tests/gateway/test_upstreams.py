@@ -5,12 +5,15 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from apps.gateway import upstream as module
+from apps.gateway.refusals import UpstreamAway
 from apps.gateway.upstream import Destination, Upstreams
 from contract.outgoing.async_transport import is_idle
 from tests.gateway.conftest import Agent
@@ -53,6 +56,22 @@ async def test_a_reply_under_way_is_not_cut_off(upstream: Upstream, monkeypatch:
     assert b"[DONE]" in b"".join([piece async for piece in response.aiter_raw()])
     await response.aclose()
     await until(lambda: client.is_closed)
+    await upstreams.close()
+
+
+async def test_a_reply_of_weights_in_training_is_not_cut_off_by_those_of_other_runs(upstream: Upstream):
+    upstream.replies, upstream.seconds_a_piece = [says("On the shelf.")], 0.02
+    upstreams = Upstreams()
+
+    async def asked(number: int) -> httpx.Response:
+        weights = Destination([f"http://127.0.0.{number}:{upstream.http.server_port}/v1"], "", True, True)
+        return await upstreams.send(weights, uuid4(), "chat/completions", {**ASK, "stream": True}, headers={})
+
+    response = await asked(1)
+    for number in range(2, 40):
+        with suppress(UpstreamAway):
+            await asked(number)
+    assert b"[DONE]" in b"".join([piece async for piece in response.aiter_raw()])
     await upstreams.close()
 
 
