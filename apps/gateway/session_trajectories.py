@@ -107,6 +107,12 @@ def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
     return paths
 
 
+def path_to(leaf: UUID, calls: Iterable[Call]) -> list[Call]:
+    """The path from its root to a call that isn't its last one any more."""
+    answered = _answered(calls)
+    return _back_from(answered[leaf], answered)
+
+
 def leaves_of(calls: Iterable[Call]) -> list[Call]:
     """The last call of each path.
 

@@ -13,7 +13,7 @@ from apps.common.ids import new_id
 from apps.gateway import call_storage, queries, session_trajectories, sessions, trajectory_storage
 from apps.gateway.models import Call, Path, Session
 from apps.gateway.queries import record_of
-from apps.trajectories.models import Trajectory
+from apps.trajectories.models import RolloutBatch, Trajectory
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -158,3 +158,82 @@ def test_calls_that_form_a_circle_as_in_an_edited_archive_are_read_once() -> Non
     assert [step.message for step in record_of(session).steps] == [ANSWER, ANSWER, ANSWER]
     Call.objects.filter(pk=first.pk).update(parent=last)
     assert record_of(session).steps == []  # no call is the last one
+
+
+def late(session: Session, parent: Call | None, text: str) -> Call:
+    """Store a call that comes from a file after the session has ended."""
+    call = factories.call(of=session, message={"role": "assistant", "content": text})
+    Call.objects.filter(pk=call.pk).delete()
+    call.parent, call.body_digest = parent, secrets.token_bytes(16)
+    call_storage.store(call, 3, is_free=False)
+    return call
+
+
+def paths(session: Session) -> list[tuple[int, bool, bool | None, float | None]]:
+    """The steps, whether it's the main one, and the outcome of each of its trajectories."""
+    stored = Trajectory.objects.filter(session_path__session=session).order_by("-session_path__is_main", "step_count")
+    assert Trajectory.objects.filter(source="gateway").count() == stored.count()
+    return list(stored.values_list("step_count", "session_path__is_main", "success", "reward"))
+
+
+def test_late_calls_lengthen_the_path_that_has_the_outcome() -> None:
+    session = factories.session(messages=[ANSWER])
+    sessions.finish_session(session=session, success=True, reward=1.0)
+    path = Path.objects.get()
+    before = path.leaf
+    for text in ("On the table.", "Under it."):
+        before = late(session, before, text)
+    assert paths(session) == [(3, True, True, 1.0)]
+    changed = Path.objects.get()
+    assert (changed.pk, changed.trajectory_id, changed.leaf_id) == (path.pk, path.trajectory_id, before.pk)
+    steps = [step.message["content"] for step in changed.trajectory.steps.order_by("index")]
+    assert steps == ["By the window.", "On the table.", "Under it."]
+    assert changed.trajectory.policy_id == session.policy_id
+
+
+def test_late_calls_that_make_another_path_the_longest_move_the_outcome_there() -> None:
+    session = factories.session(messages=[ANSWER])
+    sessions.finish_session(session=session, success=True, reward=1.0)
+    first = Path.objects.get().leaf
+    second = late(session, late(session, None, "A sub-agent's."), "And another.")
+    assert paths(session) == [(2, True, True, 1.0), (1, False, None, None)]
+    third = late(session, late(session, first, "On the table."), "Under it.")
+    assert paths(session) == [(3, True, True, 1.0), (2, False, None, None)]
+    assert set(Path.objects.values_list("leaf", flat=True)) == {second.pk, third.pk}
+
+
+def test_late_branches_know_their_trunk_however_often_the_longest_path_changes() -> None:
+    session = factories.session(messages=[ANSWER, ANSWER])
+    sessions.finish_session(session=session)
+    root, leaf = Call.objects.order_by("id")
+    other = late(session, late(session, root, "On the table."), "Under it.")
+    late(session, late(session, leaf, "No."), "Yes.")
+    main = Trajectory.objects.get(session_path__is_main=True)
+    assert (main.parent, main.step_count) == (None, 4)
+    branch = Trajectory.objects.get(session_path__leaf=other)
+    assert (branch.parent, branch.branch_step, branch.step_count) == (main, 1, 3)
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_a_trajectory_that_something_depends_on_keeps_its_content_and_the_outcome(is_root: bool) -> None:
+    session = factories.session(messages=[ANSWER])
+    sessions.finish_session(session=session, success=True)
+    path = Path.objects.get()
+    factories.item(of=factories.queue(of=session.workspace), a=path.trajectory)
+    before = None if is_root else path.leaf
+    for text in ("On the table.", "Under it.", "Found."):
+        before = late(session, before, text)
+    assert paths(session) == [(1, True, True, None), (3 if is_root else 4, False, None, None)]
+
+
+def test_the_trajectory_of_a_batch_of_rollouts_keeps_the_outcome() -> None:
+    home = factories.workspace()
+    batch = RolloutBatch.objects.create(workspace=home, policy=factories.policy(of=home), environment="office")
+    session = factories.session(of=home, messages=[ANSWER], rollout_batch=batch)
+    sessions.finish_session(session=session, reward=1.0)
+    late(session, Path.objects.get().leaf, "On the table.")
+    before = None
+    for text in ("A sub-agent's.", "And another.", "And a third."):
+        before = late(session, before, text)
+    assert paths(session) == [(2, True, None, 1.0), (3, False, None, None)]
+    assert Trajectory.objects.get(rollout_batch=batch).step_count == 2

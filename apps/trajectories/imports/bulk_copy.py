@@ -87,11 +87,11 @@ def replace(prepared: Prepared, origin: Origin) -> bool:
     if same.exclude(pk=prepared.id).exists():
         return False
     tasks = _task_ids(origin.workspace_id, [prepared.task])
-    policies = _policy_ids(origin.workspace_id, {prepared.policy} if prepared.policy else set())
+    names = {prepared.policy} if prepared.policy and origin.policy_id is None else set()
     values = {
         **prepared.columns,
         "task_id": tasks[_identity(prepared.task)],
-        "policy_id": policies.get(prepared.policy or ""),
+        "policy_id": origin.policy_id or _policy_ids(origin.workspace_id, names).get(prepared.policy or ""),
     }
     settings = ", ".join(f'"{name}" = %s' for name in values)
     with connection.cursor() as cursor:
