@@ -43,6 +43,11 @@ def in_review(judgment: Judgment, item: Item) -> str:
     return kind_of(item).judgment_text_by_side(judgment, a_is_left=a_is_left_in_review(item))
 
 
+def rationale_in_review(judgment: Judgment, item: Item) -> str:
+    """What was written in a judgment, in the same terms."""
+    return kind_of(item).rationale_by_side(judgment, a_is_left=a_is_left_in_review(item))
+
+
 def decided(adjudication: Adjudication, judgments: Sequence[Judgment]) -> str:
     """A decision as text, in the same terms."""
     item = adjudication.item

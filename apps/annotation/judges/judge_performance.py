@@ -1,6 +1,5 @@
 """Performance of machine annotators: agreement with people, and with themselves when the sides are swapped. Reads only."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,12 +9,11 @@ from uuid import UUID
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 
-from apps.annotation.kinds.pairwise import by_side
+from apps.annotation.kinds.pairwise import by_side, reason_by_side
 from apps.annotation.models import Annotator, Item, Judge, JudgeAnswer, JudgePrompt, Preference, Queue
 from apps.annotation.quality.shares import Share, share
 
 SHOWN = 20
-NAMES_SIDE = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 ANSWER_COLUMNS = ("item", "strength", "a_left", "b_left", "margin")
 COMPARED = 20_000
 """Number of each judge's newest answers that are compared with people's."""
@@ -119,10 +117,8 @@ def model_answers(item_id: int, *, a_is_left: bool) -> list[ModelAnswer]:
 
 
 def _as_displayed(answer: JudgeAnswer, *, a_is_left: bool) -> ModelAnswer:
-    """A reason names the sides as the model saw them first: trajectory a on the left."""
-    is_turned = not a_is_left and NAMES_SIDE.search(answer.reason)
-    reason = f"With the sides swapped: {answer.reason}" if is_turned else answer.reason
     text = by_side(answer.strength, answer.both_bad, a_was_left=a_is_left)
+    reason = reason_by_side(answer.reason, a_was_left=True, a_is_left=a_is_left)  # that of the first order
     return ModelAnswer(answer.judge.annotator, text, reason)
 
 

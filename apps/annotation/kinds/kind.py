@@ -199,6 +199,10 @@ class Kind(ABC, Generic[K, A, J]):
         """The same by displayed side, for somebody who may not know the names."""
         return self.judgment_text(judgment)
 
+    def rationale_by_side(self, judgment: J, *, a_is_left: bool) -> str:
+        """What was written in the judgment, for somebody who sees these sides."""
+        return str(judgment.rationale)
+
     def judgment_text_for_author(self, judgment: J) -> str:
         """The text for its author."""
         return self.judgment_text(judgment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -49,6 +50,7 @@ KEYS: dict[int | str, str] = {3: "1", 2: "2", 1: "3", 0: "4", -1: "5", -2: "6", 
 CONFIDENCE = [("1", "unsure"), ("2", "fairly sure"), ("3", "sure")]
 UNMISTAKABLE = {"tie": "0", "both_bad": BOTH_BAD, "bothbad": BOTH_BAD, "tie (bothbad)": BOTH_BAD}
 """Values for pairs that mean the same in every file."""
+NAMES_SIDE = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 NAMES_OF_SIDES = ("model", "response", "answer", "output", "completion", "assistant", "conversation")
 
 
@@ -230,6 +232,13 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         """“left clearly better”."""
         return by_side(judgment.strength, judgment.both_bad, a_was_left=a_is_left)
 
+    def rationale_by_side(self, judgment: Preference, *, a_is_left: bool) -> str:
+        # Models, which judge both orders, give the reason of the first.
+        a_was_left = True if judgment.a_was_left is None and not judgment.annotator.source else judgment.a_was_left
+        if a_was_left is None:  # judged elsewhere
+            return judgment.rationale
+        return reason_by_side(judgment.rationale, a_was_left=a_was_left, a_is_left=a_is_left)
+
     def judgment_text_for_author(self, judgment: Preference) -> str:
         return self.judgment_text_by_side(judgment, a_is_left=judgment.a_is_shown_left)
 
@@ -341,6 +350,12 @@ def _imported(value: str) -> Choice:
 def by_side(strength: int, both_bad: bool, *, a_was_left: bool) -> str:
     """A grade for somebody who saw sides and no names: “left clearly better”."""
     return _grade(strength, both_bad, ("left", "right") if a_was_left else ("right", "left"))
+
+
+def reason_by_side(reason: str, *, a_was_left: bool, a_is_left: bool) -> str:
+    """A reason for somebody who sees these sides, if its author saw those: says so if it names a side that means the other one here."""
+    is_turned = a_was_left != a_is_left and NAMES_SIDE.search(reason)
+    return f"With the sides swapped: {reason}" if is_turned else reason
 
 
 def _grade(strength: int, both_bad: bool, names: tuple[str, str]) -> str:

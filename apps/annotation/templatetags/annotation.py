@@ -16,6 +16,7 @@ for phrase in (
     phrases.known_answer,
     phrases.decision,
     phrases.in_review,
+    phrases.rationale_in_review,
     phrases.decided,
     phrases.other_side,
 ):

@@ -202,6 +202,7 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     judgments = queries.judgments_of_items(queue, [shown], request.member).get(shown.pk, [])
     is_mine = is_on_desk(shown, request.member)
     is_blind = bool(blind_to([shown], request.member))
+    a_is_left = a_is_left_in_review(shown)
     decisions = Adjudication.objects.visible_to(request.member).valid()
     context = {
         "queue": queue,
@@ -211,8 +212,10 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "is_on_my_desk": is_mine,
         "is_blind": is_blind,
         "kind": kind_of(queue),
-        "a_is_left": a_is_left_in_review(shown),
-        "model_answers": [] if is_mine or is_blind else model_answers(shown.pk, a_is_left=True),
+        "a_is_left": a_is_left,
+        "model_answers": []
+        if is_mine or is_blind
+        else model_answers(shown.pk, a_is_left=a_is_left or request.member.is_researcher),
         "decision": decisions.filter(item=shown).select_related("by", "item").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
         "known_form": KnownForm(queue=queue, initial=_known_answer_initial(shown)),

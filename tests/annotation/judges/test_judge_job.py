@@ -30,8 +30,10 @@ from apps.annotation.judges.judge_job import run_slice
 from apps.annotation.judges.judge_performance import model_answers
 from apps.annotation.judges.llm_judge import Opinion, Pace, Usage, together, usage_of
 from apps.annotation.kinds.answers import Choice
+from apps.annotation.kinds.pairwise import PAIRWISE
 from apps.annotation.kinds.questions import PairwiseAsks
-from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Preference, Queue
+from apps.annotation.models import Annotator, Assignment, Item, Judge, JudgeAnswer, Preference, Queue
+from apps.annotation.phrases import a_is_left_in_review
 from apps.jobs import lifecycle
 from apps.jobs.models import Phase, lease
 from apps.policies.models import Endpoint, Policy
@@ -447,6 +449,33 @@ def test_a_reason_that_names_sides_says_so_where_they_are_swapped(workspace, ser
     answer.reason = "It found the lamp."
     answer.save()
     assert model_answers(item.pk, a_is_left=False)[0].reason == "It found the lamp."
+
+
+@pytest.mark.parametrize("role", [Role.REVIEWER, Role.RESEARCHER])
+def test_an_items_page_has_one_left_side(workspace, server, client, role):
+    client.force_login(factories.member(role, of=workspace).user)
+    queue = builders.queue(of=workspace, items=2)
+    judge = send(queue, server, "lamp", mode="prelabel")
+    for item in Item.objects.all():  # one of them is shown to reviewers with trajectory a on the right
+        JudgeAnswer.objects.create(
+            judge=judge, item=item, prompt_version=1, a_left=2, b_left=2, strength=2, reason="The left one found it."
+        )
+        page = client.get(reverse("annotation:queue_item", args=[queue.pk, item.pk])).content.decode()
+        is_researcher = role == Role.RESEARCHER
+        assert ("Trajectory A is on the left here" in page) == is_researcher
+        a_is_left = is_researcher or a_is_left_in_review(item)
+        assert ("Left clearly better" in page) == a_is_left
+        assert ("With the sides swapped: The left one" in page) != a_is_left
+
+
+@pytest.mark.parametrize(
+    ("a_was_left", "source", "turned"),
+    [(True, "", True), (False, "", False), (None, "", True), (None, "file.jsonl", False)],
+)
+def test_a_reviewer_is_told_where_a_reason_names_the_other_side(a_was_left, source, turned):
+    judgment = Preference(annotator=Annotator(source=source), a_was_left=a_was_left, rationale="The left one asks.")
+    said = PAIRWISE.rationale_by_side(judgment, a_is_left=False)
+    assert said == ("With the sides swapped: The left one asks." if turned else "The left one asks.")
 
 
 def test_only_researchers_of_this_workspace_send_models(workspace, server, client):
