@@ -66,7 +66,7 @@ def success_rate(trajectories: list[Trajectory]) -> float:
 
 
 def parts_at(trajectory: Trajectory, other: Trajectory, turn: int) -> bool:
-    """Whether `run`, which is equal until then, acts differently in this turn."""
+    """Whether `trajectory`, which is equal to `other` until this turn, acts differently in it."""
     return len(trajectory.steps) > turn and trajectory.steps[turn].message != other.steps[turn].message
 
 
