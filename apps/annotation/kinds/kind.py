@@ -201,7 +201,7 @@ class Kind(ABC, Generic[K, A, J]):
 
     def rationale_by_side(self, judgment: J, *, a_is_left: bool) -> str:
         """What was written in the judgment, for somebody who sees these sides."""
-        return str(judgment.rationale)
+        return judgment.rationale
 
     def judgment_text_for_author(self, judgment: J) -> str:
         """The text for its author."""

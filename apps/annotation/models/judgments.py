@@ -65,6 +65,7 @@ class Judgment(WorkspaceModel):
         db_default=NONE,
         help_text="Question key -> answer: a point, an option, a list of options, or text.",
     )
+    rationale = models.TextField(blank=True)
 
     class Meta:
         abstract = True
@@ -99,7 +100,6 @@ class Preference(Judgment):
         help_text="Key of a comparison question -> grade in favor of trajectory a, on the question's scale.",
     )
     confidence = models.PositiveSmallIntegerField(null=True, help_text="1 unsure, 2 fairly sure, 3 sure.")
-    rationale = models.TextField(blank=True)
     # Null also for models, which judge both orders, or each trajectory by itself.
     a_was_left = models.BooleanField(null=True, help_text="Null: judged elsewhere, side not recorded.")
 
@@ -137,7 +137,6 @@ class Rating(TrajectoryJudgment):
     """A trajectory's answers to the questions of its queue, a thumb, and marks on steps."""
 
     thumb = models.SmallIntegerField(null=True, help_text="+1 up, −1 down.")
-    rationale = models.TextField(blank=True)
 
     objects = RatingQuerySet.as_manager()
 
@@ -195,7 +194,6 @@ class Inspection(TrajectoryJudgment):
 
     ending = models.CharField(max_length=20, choices=Ending.choices)
     first_error = models.PositiveIntegerField(null=True, help_text="0-based index of the first wrong step.")
-    rationale = models.TextField(blank=True)
 
     objects = InspectionQuerySet.as_manager()
 
