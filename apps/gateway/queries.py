@@ -28,6 +28,8 @@ from apps.gateway.spending.costs import Cost, cost_in, sums
 from contract.episodes import PlayedEpisode
 from contract.trajectory import Trajectory as TrajectoryRecord
 
+HEAVY = tuple(f"trajectory__{name}" for name in ("tools", "closing", "info"))
+"""Columns of a path's trajectory that its session's page doesn't show. There may be a thousand."""
 MAX_OTHERS = 64
 """Maximum number of paths of a training run's session to learn from besides the main one, the longest first."""
 
@@ -141,7 +143,8 @@ def episode_of(session: Session) -> PlayedEpisode | None:
 
 def progress_context(session: Session) -> dict[str, Any]:
     """The context of a session's progress partial."""
-    paths = list(Path.objects.filter(session=session).select_related("trajectory").order_by("-is_main", "leaf_id"))
+    stored = Path.objects.filter(session=session).select_related("trajectory")
+    paths = list(stored.defer(*HEAVY).order_by("-is_main", "leaf_id"))
     return {
         "session": session,
         "counts": counts_of(session),

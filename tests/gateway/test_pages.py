@@ -62,3 +62,17 @@ def test_an_ended_session_leads_to_its_replay(client: Client, researcher: Member
     sessions.finish_session(session=session, success=True)
     page = client.get(reverse("gateway:session", args=[session.pk])).content.decode()
     assert reverse("trajectories:detail", args=[session.paths.get().trajectory_id]) in page
+
+
+def test_the_page_links_to_the_other_chats_of_a_session_but_not_to_hundreds(
+    client: Client, researcher: Membership
+) -> None:
+    session = factories.session(of=researcher.workspace, messages=SAID)
+    root = session.calls.earliest("id")
+    for number in range(2, 25):
+        factories.call(of=session, message=SAID[1], parent=root if number == 2 else None, number=number)
+    sessions.finish_session(session=session)
+    page = " ".join(client.get(reverse("gateway:session", args=[session.pk])).content.decode().split())
+    assert page.count("branch of 2 steps") == 1
+    assert page.count("another chat of 1 step<") == 19
+    assert "3 more" in page
