@@ -194,12 +194,14 @@ def _count(value: Any) -> int:
 def read(response: httpx.Response) -> Opinion:
     """The last judgment in the answer. Raises NoAnswer."""
     try:
-        data: dict[str, Any] = json_of(response)
-        content = data["choices"][0]["message"]["content"]
+        message = json_of(response)["choices"][0]["message"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        content = None
-    if not isinstance(content, str):
+        message = None
+    if not isinstance(message, dict):
         raise NoAnswer("The server there doesn't send chat completions. Check the address; it ends in /v1.")
+    content = message.get("content")
+    if not isinstance(content, str) or not content:
+        raise NoAnswer("The answer is empty. A reasoning model may have thought until its token limit.")
     for verdict in jsontext.objects_in(content):
         better, how_much, reason = verdict.get("better"), verdict.get("how_much", 1), verdict.get("reason")
         side = better.lower().replace("_", " ") if isinstance(better, str) else ""

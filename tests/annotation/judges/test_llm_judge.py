@@ -22,6 +22,14 @@ def test_an_answer_that_repeats_a_bracket_ends_nothing() -> None:
         read(answer(DEEP))
 
 
+@pytest.mark.parametrize("message", [{"content": None, "reasoning_content": "Hm."}, {"content": ""}, {}])
+def test_an_empty_answer_is_not_blamed_on_the_address(message: dict[str, object]) -> None:
+    with pytest.raises(NoAnswer, match="The answer is empty"):
+        read(httpx.Response(200, json={"choices": [{"message": message}]}))
+    with pytest.raises(NoAnswer, match="Check the address"):
+        read(httpx.Response(200, json={"choices": []}))
+
+
 def test_a_reason_may_quote_code() -> None:
     content = json.dumps({"reason": "It called run({}) and left {x} open.", "better": "left", "how_much": 3})
     assert read(answer(content)) == Opinion(3, False, "It called run({}) and left {x} open.")
