@@ -147,10 +147,12 @@ def finish(judge: Judge) -> None:
     """Everything is scored. A reward model that counts as an annotator turns its scores into judgments now."""
     if judge.mode == Judge.Mode.JOIN:
         for item, assignment in _assigned(judge):
-            answer = JudgeAnswer.objects.usable().filter(judge=judge, item=item).first()
+            answer = JudgeAnswer.objects.filter(judge=judge, item=item).first()
+            if answer is None:
+                return  # the queue has grown; the next time slice scores the rest
             if assignment is None:
                 continue
-            if answer is None:
+            if answer.error:
                 skip(assignment=assignment, reason="It could not score this pair.")
             else:
                 choice = Choice(answer.strength, rationale=f"Margin {answer.margin:.2f}")

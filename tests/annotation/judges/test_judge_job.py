@@ -264,6 +264,19 @@ def test_a_reward_model_skips_what_it_cannot_score_once_and_again_when_resumed(w
     ]
 
 
+def test_a_reward_model_skips_no_pair_that_was_added_while_its_scores_became_judgments(workspace):
+    queue = builders.queue(of=workspace, items=2)
+    policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
+    judge = claimed(send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None))
+    scored, added = judge_job.unasked(judge)
+    judge_job.record_rewards(judge, scored, a=2.0, b=0.0)
+    judge_job.finish(judge)
+    assert (judge.phase, Preference.objects.count()) == (Phase.RUNNING, 1)
+    judge_job.record_rewards(judge, added, a=2.0, b=0.0)
+    judge_job.finish(judge)
+    assert (judge.phase, Preference.objects.count()) == (Phase.DONE, 2)
+
+
 def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
     judge = send(builders.queue(of=workspace, items=5), server, "lamp", prompt_price=1_000.0, most_cost=0.3)
     run_slice(judge.pk)  # 0.2 a pair
