@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from math import exp
+from math import exp, isfinite
 from time import monotonic
 from uuid import UUID
 
@@ -128,6 +128,8 @@ def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None
     columns: dict[str, object] = {"prompt_version": 0, "a_left": 0, "b_left": 0, "strength": 0}
     if a is None or b is None:
         columns["error"] = "Its chat template refuses a trajectory of this pair."
+    elif not isfinite(a - b):
+        columns["error"] = "Its rewards for this pair aren't finite numbers."
     else:
         strength = graded(a - b)
         columns |= {"a_left": strength, "b_left": strength, "strength": strength, "margin": a - b}

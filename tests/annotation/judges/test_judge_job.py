@@ -277,6 +277,17 @@ def test_a_reward_model_skips_no_pair_that_was_added_while_its_scores_became_jud
     assert (judge.phase, Preference.objects.count()) == (Phase.DONE, 2)
 
 
+@pytest.mark.parametrize("reward", [float("nan"), float("inf")])
+def test_rewards_that_are_no_numbers_are_no_tie(workspace, reward):
+    policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
+    queue = builders.queue(of=workspace)
+    judge = claimed(send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None))
+    judge_job.record_rewards(judge, judge_job.unasked(judge).get(), a=reward, b=0.0)
+    judge_job.finish(judge)
+    judge.refresh_from_db()
+    assert (judge.failed, Preference.objects.count()) == (1, 0)
+
+
 def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
     judge = send(builders.queue(of=workspace, items=5), server, "lamp", prompt_price=1_000.0, most_cost=0.3)
     run_slice(judge.pk)  # 0.2 a pair
