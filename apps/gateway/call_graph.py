@@ -103,7 +103,7 @@ class CallGraph:
     last: UUID | None = field(default=None, init=False)
     """The latest call."""
     _by_body: dict[bytes, UUID] = field(default_factory=dict, init=False)
-    """The latest call with each request."""
+    """The latest call with each request, unless it was made again since then, without success."""
     _by_chat: dict[bytes, Node] = field(default_factory=dict, init=False)
     """Of equal chats, the one that was added last."""
     _by_sequence: dict[int, dict[bytes, list[Node]]] = field(default_factory=dict, init=False)
@@ -129,8 +129,12 @@ class CallGraph:
             self._by_sequence.setdefault(node.sequence_length, {}).setdefault(node.sequence_digest, []).append(node)
 
     def same_request(self, body_digest: bytes) -> UUID | None:
-        """The latest call with exactly this request body."""
+        """The call whose reply a retry with exactly this request body has missed."""
         return self._by_body.get(body_digest)
+
+    def note_failure(self, body_digest: bytes) -> None:
+        """A call with this body failed: a retry is of this one, not of an earlier sample, which the agent has."""
+        self._by_body.pop(body_digest, None)
 
     def continued(self, chat_digests: Sequence[bytes]) -> Node | None:
         """The call whose chat is the longest prefix of a chat with these digests."""

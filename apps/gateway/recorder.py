@@ -194,8 +194,11 @@ class Recorder:
         cached.session.tokens_used += tokens
         is_busy = cached.busy_until > time.monotonic()
         is_kept = (not is_busy and await self._stored(cached, call, tokens)) or await self.spool.add(call)
-        if is_kept and call.status == Call.Status.OK:  # of calls that continue a lost one, only a part would be stored
-            cached.graph.add([Node.of(call)])
+        if call.status == Call.Status.OK:
+            if is_kept:  # of calls that continue a lost one, only a part would be stored
+                cached.graph.add([Node.of(call)])
+        elif not call.is_retry:
+            cached.graph.note_failure(call.body_digest)
         self._notify_viewers(call.session_id)
         if (limits := cached.terms.limits) is not None:
             dollars = call.cost or Decimal(0)

@@ -89,7 +89,7 @@ def whole_size_of(path: Sequence[Call]) -> int:
     return size_of(path) + CHARACTERS_OF_ID * sum(map(_ids_of, path))
 
 
-def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
+def paths_of(calls: Collection[Call]) -> list[list[Call]]:
     """The answered calls of each path, from root to leaf; the longest path first, then others up to MAX_STEPS and MAX_CHARACTERS in total, and
     MAX_PATHS paths in all.
     """
@@ -97,7 +97,7 @@ def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
     lengths = _lengths(answered)
     paths: list[list[Call]] = []
     remaining_steps, characters = MAX_STEPS, MAX_CHARACTERS
-    for leaf in sorted(leaves_of(answered.values()), key=lambda leaf: (-lengths[leaf.pk], leaf.pk)):
+    for leaf in sorted(leaves_of(calls), key=lambda leaf: (-lengths[leaf.pk], leaf.pk)):
         path = _back_from(leaf, answered)
         if paths:
             remaining_steps, characters = remaining_steps - len(path), characters - whole_size_of(path)
@@ -113,22 +113,25 @@ def path_to(leaf: UUID, calls: Iterable[Call]) -> list[Call]:
     return _back_from(answered[leaf], answered)
 
 
-def leaves_of(calls: Iterable[Call]) -> list[Call]:
-    """The last call of each path.
+def leaves_of(calls: Collection[Call]) -> list[Call]:
+    """The last call of each path. calls: by id.
 
-    A call that was retried and has no continuation isn't a leaf: the agent continued from the other one.
+    A call whose reply was lost, and which has no continuation, isn't a leaf: the agent continued from the retry.
     """
     answered = _answered(calls)
     continued = {call.parent_id for call in answered.values()}
     requests: dict[bytes, list[Call]] = {}
     for call in answered.values():
         requests.setdefault(bytes(call.body_digest), []).append(call)
+    failed = {bytes(call.body_digest): call.pk for call in calls if call.pk not in answered and not call.is_retry}
     leaves = []
     for call in answered.values():
         if call.pk in continued:
             continue
-        same = requests[bytes(call.body_digest)]
-        if any(other.pk in continued for other in same) or (call != same[-1] and same[-1].is_retry):
+        request = bytes(call.body_digest)
+        same, last_failed = requests[request], failed.get(request, call.pk)
+        was_lost = call != same[-1] and same[-1].is_retry and last_failed <= call.pk  # else, what failed was retried
+        if was_lost or any(other.pk in continued for other in same):
             continue
         leaves.append(call)
     return leaves

@@ -132,6 +132,21 @@ def test_a_retry_of_what_was_never_answered_is_asked(agent: Agent, upstream: Ups
     assert [call.status for call in Call.objects.order_by("id")] == ["failed", "ok"]
 
 
+def test_a_retry_of_a_second_sample_isnt_answered_with_the_first(agent: Agent, upstream: Upstream) -> None:
+    upstream.replies = [says("On the shelf."), says("Under it.")]
+    assert agent.reply(ASK)["content"] == "On the shelf."
+    upstream.status = 503
+    assert agent.ask(ASK).status_code == 503
+    upstream.status = 200
+    for _ in range(2):  # the second time, the retry's own reply was lost
+        again = agent.ask(ASK, headers={"x-stainless-retry-count": "1"})
+        assert again.json()["choices"][0]["message"]["content"] == "Under it."
+    assert again.headers["x-retrace-replayed"] == "true"
+    assert len(upstream.requests) == 3
+    sessions.finish_session(session=agent.session)
+    assert Path.objects.count() == 2
+
+
 def test_a_finished_session_is_a_trajectory_with_its_tokens_and_its_outcome(agent: Agent, upstream: Upstream) -> None:
     upstream.replies = [calls("look", '{"at": "shelf"}'), says("On the shelf.")]
     first = agent.reply(ASK)
