@@ -175,7 +175,7 @@ def _judge_slice(judge: Judge) -> None:
         model=resolved(policy.endpoint, policy.location).name,
         key_variable=policy.endpoint.key_variable,
         temperature=judge.temperature,
-        pace=Pace(judge.requests_a_minute),
+        pace=Pace(judge.requests_a_minute, follows=judge.attempt > 1),
         trying=lambda: lifecycle.write(judge, leased_until=now() + lease()),
     ) as model:
         for item, assignment in _places(judge):

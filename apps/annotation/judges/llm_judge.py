@@ -77,15 +77,24 @@ class Pace:
     """Spaces out requests to stay below the server's rate limit."""
 
     requests_a_minute: int
+    follows: bool = False
+    """Whether somebody else may just have made a request, so that the first one waits, too."""
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
-    _next: float = field(default=0.0, init=False)
+    _next: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._next = self.clock() + self.follows * self._distance
+
+    @property
+    def _distance(self) -> float:
+        return 60.0 / self.requests_a_minute
 
     def wait(self) -> None:
         now = self.clock()
         if now < self._next:
             self.sleep(self._next - now)
-        self._next = max(now, self._next) + 60.0 / self.requests_a_minute
+        self._next = max(now, self._next) + self._distance
 
 
 class Model:

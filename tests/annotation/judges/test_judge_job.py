@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -408,6 +409,17 @@ def test_requests_keep_their_distance():
     for _ in range(3):
         pace.wait()
     assert slept == [2.0, 2.0]
+
+
+def test_requests_keep_their_distance_between_time_slices(workspace, server, monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr(judge_job, "Pace", partial(Pace, sleep=slept.append, clock=lambda: 100.0))
+    monkeypatch.setattr(judge_job, "STRETCH_SECONDS", -1.0)  # one pair in each time slice
+    judge = send(builders.queue(of=workspace, items=2), server, "lamp", mode="prelabel", requests_a_minute=30)
+    run_slice(judge.pk)
+    assert slept == [2.0]  # before the pair's other order
+    run_slice(judge.pk)
+    assert slept == [2.0, 2.0, 4.0]
 
 
 @pytest.fixture
