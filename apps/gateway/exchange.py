@@ -33,7 +33,7 @@ from apps.gateway.seam_bridge import GENERATE, UNSUPPORTED, SeamBridge
 from apps.gateway.splits.blind_replies import hidden_status
 from apps.gateway.streamed_reply import DONE, events_in
 from apps.gateway.streamed_response import SSE, StreamedResponse
-from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error, slow
+from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error
 from contract import jsontext
 from contract.chat_digests import digest_of, prefix_digests
 from contract.disconnection import cancel_on_disconnect
@@ -226,8 +226,6 @@ class Exchange:
         """The whole of a reply. Raises UpstreamAway."""
         try:
             return piece_from(b"".join([piece async for piece in upstream.aiter_raw()]))  # never compressed
-        except httpx.TimeoutException:
-            raise slow() from None
         except httpx.HTTPError as error:
             raise broken(error) from None
         except NoEvent:

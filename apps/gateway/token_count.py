@@ -16,7 +16,7 @@ from apps.gateway.kept_values import NoEvent
 from apps.gateway.recorder import Recorder
 from apps.gateway.refusals import NotSpoken, SessionEnded, UpstreamAway
 from apps.gateway.splits.blind_replies import hidden_status
-from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error, slow
+from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error
 from contract import jsontext
 from contract.disconnection import cancel_on_disconnect
 from contract.outgoing.replies import problem_of
@@ -59,8 +59,6 @@ async def count_tokens(
         raise (UpstreamAway(CANT_BE_REACHED) if is_blind else refusal) from None
     try:
         content = await cancel_on_disconnect(upstream.aread(), receive)
-    except httpx.TimeoutException:
-        raise slow() from None
     except httpx.HTTPError as error:
         raise broken(error) from None
     finally:

@@ -37,6 +37,7 @@ AWAY_SECONDS = 15.0
 END_SECONDS, END_BYTES = 1.0, 4096
 """How long, and for how many bytes, a reply is read beyond its protocol's end, so that its connection can be reused."""
 ANTHROPIC = "api.anthropic.com"
+NOT_REPEATED = "It may have computed the reply; it wasn't asked again."
 CANT_BE_REACHED = "The policy's server can't be reached. Try again later, or tell whoever runs it."
 
 
@@ -163,8 +164,6 @@ class Upstreams:
                 raise UpstreamAway(str(refused)) from None
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
                 problem = CANT_BE_REACHED
-            except httpx.TimeoutException:
-                raise slow() from None
             except httpx.HTTPError as error:
                 raise broken(error) from None
         if not destination.is_training:
@@ -281,16 +280,12 @@ def is_error(content: bytes) -> bool:
     return bool(error_in(content)) or (isinstance(reply, dict) and isinstance(reply.get("error"), dict | str))
 
 
-def slow() -> UpstreamSlow:
-    return UpstreamSlow(
-        f"The policy's server took longer than {settings.GATEWAY_DEADLINE_SECONDS:g} s. It may have computed the reply; it wasn't asked again."
-    )
-
-
-def broken(error: Exception) -> UpstreamBroken:
-    return UpstreamBroken(
-        f"The connection to the policy's server broke ({type(error).__name__}). It may have computed the reply; it wasn't asked again."
-    )
+def broken(error: httpx.HTTPError) -> UpstreamBroken:
+    """The refusal for a request that was sent, and not answered to the end."""
+    if isinstance(error, httpx.TimeoutException):
+        problem = f"The policy's server took longer than {settings.GATEWAY_DEADLINE_SECONDS:g} s."
+        return UpstreamSlow(f"{problem} {NOT_REPEATED}")
+    return UpstreamBroken(f"The connection to the policy's server broke ({type(error).__name__}). {NOT_REPEATED}")
 
 
 def _by_turn(addresses: list[str], session_id: UUID) -> list[str]:

@@ -132,3 +132,11 @@ def waited_for_call() -> Call:
             return call
         time.sleep(0.05)
     raise AssertionError("no call was stored")
+
+
+def test_a_stream_beyond_the_deadline_says_so(agent: Agent, upstream: Upstream, settings: Any) -> None:
+    settings.GATEWAY_DEADLINE_SECONDS, upstream.seconds_a_piece = 0.5, 0.2
+    assert "upstream_deadline" in agent.ask(ASK, stream=True).text
+    call = Call.objects.get()
+    assert (call.status, call.http_status) == (Call.Status.FAILED, 504)
+    assert call.error.startswith("The policy's server took longer than 0.5 s.")
