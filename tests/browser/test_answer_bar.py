@@ -5,12 +5,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from apps.accounts.models import Membership, Role
+from apps.accounts.models import Membership
 from apps.annotation.kinds.questions import Asks, PairwiseAsks, Question, RatingAsks, StepsAsks, comparison
 from apps.annotation.models import Preference, Queue, Rating
-from tests import factories
 from tests.annotation import builders
-from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Page]
@@ -24,11 +22,6 @@ QUESTIONS = RatingAsks(
 ZOOMED = {"width": 683, "height": 425}
 """A window of 1366×850 at 200 %."""
 PHONE = {"viewport": {"width": 390, "height": 664}, "has_touch": True, "is_mobile": True}
-
-
-@pytest.fixture
-def annotator(live_stack: LiveStack) -> Membership:
-    return factories.member(Role.ANNOTATOR)
 
 
 def queue_of(kind: Queue.Kind, annotator: Membership) -> Queue:

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from apps.accounts.models import Membership, Role
+from apps.accounts.models import Membership
 from apps.annotation.kinds.questions import PairwiseAsks, RatingAsks, StepsAsks, comparison
 from apps.annotation.models import DeskLayout, Preference, Queue
-from tests import factories
 from tests.annotation import builders
-from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Page]
@@ -21,11 +19,6 @@ ASKS: dict[Queue.Kind, Any] = {
     Queue.Kind.STEPS: StepsAsks(),
     Queue.Kind.RATING: RatingAsks(),
 }
-
-
-@pytest.fixture
-def annotator(live_stack: LiveStack) -> Membership:
-    return factories.member(Role.ANNOTATOR)
 
 
 def queue_of(kind: Queue.Kind, annotator: Membership, **layout: str) -> Queue:

@@ -3,19 +3,11 @@
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from apps.accounts.models import Membership, Role
 from apps.annotation.kinds.questions import PairwiseAsks, Question, RatingAsks, comparison
 from apps.annotation.models import Preference, Queue, Rating
-from tests import factories
 from tests.annotation import builders
-from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture
-def annotator(live_stack: LiveStack) -> Membership:
-    return factories.member(Role.ANNOTATOR)
 
 
 def press(page: Page, keys: str) -> None:

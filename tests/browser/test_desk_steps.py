@@ -7,23 +7,17 @@ from threading import Event
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from apps.accounts.models import Membership, Role
+from apps.accounts.models import Membership
 from apps.annotation.kinds.questions import Alternatives, StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Inspection, Queue
 from apps.trajectories.models import Trajectory
-from tests import factories
 from tests.annotation import builders
-from tests.browser.test_desk import all_sent
+from tests.browser.pair_desk import all_sent
 from tests.live import LiveStack
 from tests.workers.served_policies import office_run, policy_on, served_model
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Page]
-
-
-@pytest.fixture
-def annotator(live_stack: LiveStack) -> Membership:
-    return factories.member(Role.ANNOTATOR)
 
 
 @pytest.fixture
