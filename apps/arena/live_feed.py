@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.contrib.postgres.aggregates import BoolOr
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet, TextField, Window
+from django.db.models import Case, F, Q, QuerySet, TextField, When, Window
 from django.db.models.functions import MD5, Cast
 
 from apps.accounts import audit
@@ -129,20 +129,18 @@ def _to_feed(experiment_id: UUID) -> QuerySet[Session]:
     Tasks are compared by a digest of their text, since what agents send may not be readable in the database. Those without a key are known by their first
     message only, so nothing waits for them.
 
-    Sorted once instead of compared with each other: there may be thousands of both.
+    Sorted once instead of compared with each other, or with themselves in a join: there may be thousands of both.
     """
     is_open = Q(state=Session.State.OPEN)
     text = Cast("task", TextField())
-    waits = Window(
-        BoolOr(is_open & Q(task_text__contains='"key":')), partition_by=[F("drawn"), MD5(text)], order_by=F("id").asc()
-    )
+    whose_turn = Case(When(task_text__contains='"key":', then=MD5(text)), default=Cast("id", TextField()))
+    # An open session waits for itself. Without the open ones, the window would not see them.
+    waits = Window(BoolOr(is_open), partition_by=[F("drawn"), whose_turn], order_by=F("id").asc())
     # Two conditions, each with an index of its own: most sessions of an experiment have been fed.
     sessions = Session.objects.filter(
         Q(is_open, experiment=experiment_id) | Q(~is_open, experiment=experiment_id, is_fed=False)
     )
-    first = sessions.annotate(task_text=text, waits=waits).filter(waits=False)
-    # The window would not see the open ones if this query left them out.
-    return Session.objects.filter(~is_open, pk__in=first.values("pk"))
+    return sessions.annotate(task_text=text, waits=waits).filter(waits=False)
 
 
 def _is_closed(queue: Queue | None) -> bool:
