@@ -7,7 +7,6 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.urls import reverse
 
 from apps.trajectories import queries
 from apps.trajectories.models import Step, Trajectory
@@ -18,18 +17,21 @@ from apps.trajectories.rendering.steps import Messages, part_of
 SEALED = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
 
-def answer_part(request: HttpRequest, trajectory: Trajectory, index: int, *, url: str) -> HttpResponse:
+def answer_part(
+    request: HttpRequest, trajectory: Trajectory, index: int, *, url: str, back: str, name: str
+) -> HttpResponse:
     """More of a stored step; the caller must have checked access to the trajectory. See `answer_for`."""
     step = get_object_or_404(Step, trajectory=trajectory, index=index)
     following = queries.following(trajectory, index) if request.GET.get("at", "").startswith("after") else []
-    back = reverse("trajectories:step", args=[trajectory.pk, index + 1])
-    return answer_for(request, step, following, url=url, back=back, name=f"{trajectory.pk}")
+    return answer_for(request, step, following, url=url, back=back, name=name)
 
 
 def answer_for(
     request: HttpRequest, step: Step, following: Messages, *, url: str, back: str, name: str
 ) -> HttpResponse:
-    """The response to a link from `ContentLocation.link`. `url` is this view's own address, `back` the step's page.
+    """The response to a link from `ContentLocation.link`. `url` is this view's own address, `back` the page with the link.
+
+    `name` begins the name of a download.
 
     `at`: the part; `as`: its form; `from`: the offset; `path`: the branch of a tree; `raw`: everything, as a download.
     """

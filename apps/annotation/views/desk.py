@@ -194,13 +194,9 @@ def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> Ht
     """Long content of a step, on demand. Its URL contains the side but nothing about the trajectory."""
     assignment = own_with_trajectories(request, assignment_id)
     trajectory = kind_of(assignment.queue).trajectory_at(assignment, side)
-    is_raw = request.GET.get("raw") or request.GET.get("as") == "image"
-    if trajectory is None or not (request.htmx or is_raw):
+    if trajectory is None:
         raise Http404
-    response = answer_part(request, trajectory, index, url=request.path)
-    if "Content-Disposition" in response:
-        response["Content-Disposition"] = f'attachment; filename="{side}-{index + 1}.txt"'
-    return response
+    return answer_part(request, trajectory, index, url=request.path, back=desk_of(assignment_id), name=side)
 
 
 @acting

@@ -102,9 +102,10 @@ def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: i
     """Long content of a step, on demand."""
     item = get_object_or_404(queries.items_of(visible_queue(request, queue_id)), pk=item_id)
     trajectory = kind_of(item).trajectory_at(_shown_assignment(item), side)
-    if trajectory is None or not (request.htmx or request.GET.get("raw") or request.GET.get("as") == "image"):
+    if trajectory is None:
         raise Http404
-    return answer_part(request, trajectory, index, url=request.path)
+    back = reverse("annotation:review_item", args=[queue_id, item_id])
+    return answer_part(request, trajectory, index, url=request.path, back=back, name=side)
 
 
 @require_POST

@@ -89,7 +89,8 @@ def steps(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 def part(request: HtmxRequest, trajectory_id: UUID, index: int) -> HttpResponse:
     """The rest of long content in a step, or all of it as a download; see `answer_part`."""
     trajectory = _find(request, trajectory_id)
-    return answer_part(request, trajectory, index, url=_part_url(trajectory, index))
+    back = reverse("trajectories:step", args=[trajectory.pk, index + 1])
+    return answer_part(request, trajectory, index, url=_part_url(trajectory, index), back=back, name=str(trajectory.pk))
 
 
 @fragment_of(lambda trajectory_id, **_: reverse("trajectories:detail", args=[trajectory_id]))

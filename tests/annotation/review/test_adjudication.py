@@ -276,8 +276,13 @@ def test_the_runs_of_a_review_come_in_pieces_that_name_no_run(disputed, reviewer
     client.force_login(reviewer.user)
     item = Item.objects.get(disputed=True)
     rows = client.get(reverse("annotation:review_rows", args=[disputed.pk, item.pk, 0]), headers={"HX-Request": "true"})
-    assert rows.status_code == 200
-    assert str(item.a_id) not in rows.content.decode()
+    part = client.get(
+        reverse("annotation:review_part", args=[disputed.pk, item.pk, "left", 0]) + "?at=call.0.0"
+    )  # opened in a new tab
+    for response in (rows, part):
+        assert response.status_code == 200
+        assert str(item.a_id) not in response.content.decode()
+    assert f'href="{reverse("annotation:review_item", args=[disputed.pk, item.pk])}"' in part.content.decode()
 
 
 def test_who_labels_and_outsiders_do_not_review(disputed, annotator, client):

@@ -296,6 +296,7 @@ def test_nothing_that_the_desk_serves_tells_which_run_is_which(annotator, tellin
         annotator.get(at("item", assignment)),
         *(annotator.get(at("rows", assignment, start)) for start in (0, 8)),
         annotator.get(link, headers={"HX-Request": "true"}),
+        annotator.get(link),  # opened in a new tab
         annotator.get(at("part", assignment, "right", 1) + "?at=after.0&raw=1"),
         act(annotator, "next", telling_queue),
         act(annotator, "keep", assignment),
