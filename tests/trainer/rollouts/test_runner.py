@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -223,18 +224,10 @@ async def test_an_environment_that_breaks_does_not_count_as_a_failure_of_the_pol
     assert report["terminations"] == {"done": 2, "environment_error": 1}
 
 
-class Slow(Office):
-    """Waits for another process in each step."""
+class Stuck(Office):
+    """Waits for a process that never responds."""
 
     waits = True
-
-    def step(self, action: Message) -> Transition:
-        time.sleep(0.2)
-        return super().step(action)
-
-
-class Stuck(Slow):
-    """Waits for a process that never responds."""
 
     def step(self, action: Message) -> Transition:
         time.sleep(20)
@@ -261,6 +254,16 @@ def test_a_cancel_does_not_wait_for_an_environment_that_does_not_answer():
 
 
 async def test_environments_that_wait_do_not_hold_up_each_other():
-    began = time.monotonic()
-    await asyncio.gather(*(play(Slow(), a_task(), Repeating(Turn(LOOKUP)), Budget(steps=2)) for _ in range(4)))
-    assert time.monotonic() - began < 1.2  # sequentially, they would take 1.6 s
+    all_wait = threading.Barrier(4, timeout=20)
+
+    class Waiting(Office):
+        waits = True
+
+        def step(self, action: Message) -> Transition:
+            all_wait.wait()
+            return super().step(action)
+
+    played = await asyncio.gather(
+        *(play(Waiting(), a_task(), Repeating(Turn(LOOKUP)), Budget(steps=2)) for _ in range(4))
+    )
+    assert [trajectory.outcome.termination for trajectory in played] == ["max_steps"] * 4
