@@ -57,8 +57,12 @@ if PRODUCTION and not (os.environ.get("DATABASE_URL") and os.environ.get("VALKEY
     )
 
 
+LOST_HOST = {"tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+"""libpq's parameters (milliseconds, seconds): a statement whose host has disappeared fails after 20 s. By default, it would wait for minutes."""
+
+
 def _database(url: str) -> dict[str, Any]:
-    """Django's settings for postgresql://user:password@host:port/name; a socket folder may be given as ?host=/folder."""
+    """Django's settings for postgresql://user:password@host:port/name; a socket folder may be given as ?host=/folder, and other parameters of libpq."""
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
         raise ImproperlyConfigured(f"DATABASE_URL begins with {parts.scheme!r}; expected postgresql://…")
@@ -72,6 +76,7 @@ def _database(url: str) -> dict[str, Any]:
         "PORT": query.pop("port", None) or parts.port or "",
         # Under ASGI, Django would open and close a connection for each request; the pool keeps them open.
         "OPTIONS": {
+            **LOST_HOST,
             **query,
             "pool": {
                 "min_size": 1,

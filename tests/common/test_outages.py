@@ -4,11 +4,13 @@ import errno
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
-from django.db import IntegrityError, OperationalError
+from django.db import IntegrityError, OperationalError, connection
 from kombu.exceptions import OperationalError as BrokerError
 from psycopg import errors
+from psycopg.conninfo import make_conninfo
 from redis._parsers.base import BaseParser
 
+from apps import settings as app_settings
 from apps.common.outages import Outage, outage_of
 
 NO_EXTENSION = 'could not extend file "base/5/16384": No space left on device'
@@ -86,3 +88,12 @@ def test_a_fault_of_ours_is_no_outage(error):
 )
 def test_a_store_of_files_that_does_not_respond_is_away_and_one_that_refuses_is_not(error, outage):
     assert outage_of(error) == outage
+
+
+def test_a_statement_whose_host_has_disappeared_fails_unless_the_database_url_says_otherwise():
+    given = app_settings._database("postgresql://retrace@db/retrace?tcp_user_timeout=60000&connect_timeout=3")[
+        "OPTIONS"
+    ]
+    assert given.items() >= {"tcp_user_timeout": "60000", "keepalives_idle": 10, "connect_timeout": "3"}.items()
+    assert connection.get_connection_params().items() >= app_settings.LOST_HOST.items()
+    make_conninfo(**app_settings.LOST_HOST)  # refuses what libpq doesn't know
