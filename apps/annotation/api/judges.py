@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from apps.accounts.models import Role
 from apps.annotation.api.of_queue import OfQueue
-from apps.annotation.forms.settings import JudgeForm
+from apps.annotation.forms.settings import BudgetForm, JudgeForm
 from apps.annotation.judges import enrollment
 from apps.annotation.judges.judge_performance import rows_of
 from apps.annotation.models import Judge, JudgePrompt, Queue
@@ -82,6 +82,14 @@ class NewJudgeSerializer(RequestSerializer):
     prompt_price = serializers.FloatField(default=0.0, help_text="Price of a million prompt tokens.")
     completion_price = serializers.FloatField(default=0.0, help_text="Price of a million completion tokens.")
     most_cost = serializers.FloatField(default=None, allow_null=True, help_text="The judge pauses at this cost.")
+
+
+class ResumeJudgeSerializer(RequestSerializer):
+    """How to go on."""
+
+    most_cost = serializers.FloatField(
+        required=False, allow_null=True, help_text="A new budget; null for none. If omitted, it stays as it is."
+    )
 
 
 class _JudgesQueueView(OfQueue):
@@ -169,8 +177,15 @@ class ResumeView(_JudgesQueueView):
     @extend_schema(
         operation_id="queue_judges_resume",
         summary="Resume a machine annotator: after a pause, after errors, or because the queue grew",
-        request=None,
-        responses=JudgeSerializer,
+        description="A judge that has spent its budget needs a higher one.",
+        request=ResumeJudgeSerializer,
+        responses={200: JudgeSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
+        serializer = ResumeJudgeSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        judge = self.judge(self.queue(queue_id), judge_id)
+        if "most_cost" in serializer.validated_data:
+            budget = cleaned(BudgetForm(serializer.validated_data))
+            enrollment.set_budget(judge=judge, by=self.member.user, **budget)
         return self.steer(enrollment.resume_judge, queue_id, judge_id)

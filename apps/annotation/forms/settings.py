@@ -290,5 +290,9 @@ class JudgeForm(forms.Form):
         return dict(self.cleaned_data)
 
 
+class BudgetForm(forms.Form):
+    most_cost = JudgeForm.base_fields["most_cost"]
+
+
 class PromptForm(forms.Form):
     prompt = forms.CharField(max_length=20_000)

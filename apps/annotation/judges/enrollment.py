@@ -151,5 +151,11 @@ def resume_judge(*, judge: Judge, by: User | None) -> None:
         lifecycle.resume(judge, by=by)
 
 
+def set_budget(*, judge: Judge, most_cost: float | None, by: User | None) -> None:
+    """Change what the judge may cost in all, from its next pair on. None: no limit."""
+    Judge.objects.filter(pk=judge.pk).update(most_cost=most_cost)
+    record(judge.queue, by, "set judge's budget", who=judge.annotator, judge=str(judge.pk), most_cost=most_cost)
+
+
 def _audit(judge: Judge, by: User | None, action: str) -> None:
     record(judge.queue, by, action, who=judge.annotator, judge=str(judge.pk))

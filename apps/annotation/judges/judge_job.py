@@ -186,7 +186,7 @@ def _judge_slice(judge: Judge) -> None:
                 _record_failure(judge, item, assignment, str(answer), prompt.version, used)
                 if _keeps_failing(judge):
                     raise Refused(f"{FAILURES_IN_A_ROW} pairs in a row got no usable answer. The last time: {answer}")
-            judge.refresh_from_db(fields=["state", "prompt_tokens", "completion_tokens"])
+            judge.refresh_from_db(fields=["state", "prompt_tokens", "completion_tokens", "most_cost"])
             if judge.has_spent_all:
                 return _pause_at_budget(judge)
             if judge.phase == Phase.STOPPING:
@@ -205,7 +205,9 @@ def _keeps_failing(judge: Judge) -> bool:
 
 
 def _pause_at_budget(judge: Judge) -> None:
-    _pause(judge, f"It has cost {judge.cost:.2f}, which is its budget.")
+    _pause(
+        judge, f"It has cost {judge.cost:.2f}, and its budget is {judge.most_cost:.2f}. Raise the budget to resume it."
+    )
 
 
 def _pause(judge: Judge, message: str) -> None:

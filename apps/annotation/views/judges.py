@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation.forms.settings import JudgeForm, PromptForm
+from apps.annotation.forms.settings import BudgetForm, JudgeForm, PromptForm
 from apps.annotation.judges import enrollment
 from apps.annotation.judges.judge_performance import judge_rows
 from apps.annotation.models import Judge
@@ -52,8 +52,14 @@ def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_POST
 def steer_judge(request: HtmxRequest, queue_id: UUID, judge_id: UUID, action: str) -> HttpResponse:
-    """Pause or resume a judge."""
+    """Pause or resume a judge. `most_cost`: with this budget from now on; empty for none."""
     judge = get_object_or_404(Judge, queue=visible_queue(request, queue_id), pk=judge_id)
+    if "most_cost" in request.POST:
+        form = BudgetForm(request.POST)
+        if not form.is_valid():
+            messages.error(request, f"Budget: {form.errors['most_cost'][0]}")
+            return redirect("annotation:judges", queue_id=queue_id)
+        enrollment.set_budget(judge=judge, by=request.user, **form.cleaned_data)
     STEERING[action](judge=judge, by=request.user)
     return redirect("annotation:judges", queue_id=queue_id)
 

@@ -59,6 +59,10 @@ def test_a_model_is_sent_followed_paused_and_let_go_on(researcher, workspace, se
     assert researcher.get(at(queue))["results"] == [response]
     assert researcher.post(at(queue, str(judge.pk), "pause")).json()["state"] == "paused"
     assert researcher.post(at(queue, str(judge.pk), "resume")).json()["state"] == "running"
+    raised = researcher.post(at(queue, str(judge.pk), "resume"), most_cost=2.5).json()
+    assert (raised["state"], raised["most_cost"]) == ("running", 2.5)
+    assert researcher.post(at(queue, str(judge.pk), "resume"), most_cost=None).json()["most_cost"] is None
+    assert researcher.post(at(queue, str(judge.pk), "resume"), most_cost=-1).status_code == 400
     assert len(sent) == 2
 
 

@@ -26,6 +26,7 @@ from apps.annotation.judges.enrollment import (
     resume_judge,
     revise_prompt,
     send_judge,
+    set_budget,
 )
 from apps.annotation.judges.judge_job import run_slice
 from apps.annotation.judges.judge_performance import model_answers
@@ -299,6 +300,30 @@ def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
     run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("paused", 2)
+    set_budget(judge=judge, most_cost=0.7, by=None)
+    resume_judge(judge=judge, by=None)
+    run_slice(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered) == ("paused", 4)
+
+
+@pytest.mark.parametrize(
+    ("data", "most_cost", "is_resumed"),
+    [
+        ({}, 0.1, True),
+        ({"most_cost": "0.5"}, 0.5, True),
+        ({"most_cost": ""}, None, True),
+        ({"most_cost": "-1"}, 0.1, False),
+    ],
+)
+def test_the_page_resumes_a_judge_with_the_budget_that_is_given(workspace, server, client, data, most_cost, is_resumed):
+    queue = builders.queue(of=workspace)
+    judge = send(queue, server, "lamp", most_cost=0.1)
+    Judge.objects.update(state=Judge.State.PAUSED)
+    client.force_login(factories.member(Role.RESEARCHER, of=workspace).user)
+    client.post(reverse("annotation:resume_judge", args=[queue.pk, judge.pk]), data)
+    judge.refresh_from_db()
+    assert (judge.most_cost, judge.is_active) == (most_cost, is_resumed)
 
 
 def test_characters_that_no_database_keeps_are_made_visible(workspace, server):

@@ -58,3 +58,9 @@ class Send(TypedDict, total=False):
     prompt_price: float  # Per million prompt tokens.
     completion_price: float  # Per million completion tokens.
     most_cost: float | None  # It pauses when it has cost this much.
+
+
+class Resume(TypedDict, total=False):
+    """How to go on. What is left out stays as it is."""
+
+    most_cost: float | None  # A new budget; None for no limit.

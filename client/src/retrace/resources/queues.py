@@ -8,7 +8,7 @@ from retrace.core.flow import Flow
 from retrace.core.operations import C, Listing, Resource, listing, operation
 from retrace.core.replies import parsed
 from retrace.core.request import Request, address
-from retrace.models.judges import Judge, Send
+from retrace.models.judges import Judge, Resume, Send
 from retrace.models.judgments import (
     Adjudication,
     Decide,
@@ -186,9 +186,9 @@ class Judges(Resource[C]):
         return self._act("/queues/{}/judges/{}/pause", queue_id, judge_id, answer=Judge)
 
     @operation
-    def resume(self, queue_id: str, judge_id: str) -> Flow[Judge]:
-        """Resume it, even after errors."""
-        return self._act("/queues/{}/judges/{}/resume", queue_id, judge_id, answer=Judge)
+    def resume(self, queue_id: str, judge_id: str, **changes: Unpack[Resume]) -> Flow[Judge]:
+        """Resume it, even after errors, or with a new budget."""
+        return self._create("/queues/{}/judges/{}/resume", queue_id, judge_id, answer=Judge, body=changes)
 
 
 class Bulk(Resource[C]):
