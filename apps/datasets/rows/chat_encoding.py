@@ -1,7 +1,7 @@
 r"""Normalizes chat messages for rows, in the format that TRL and chat templates expect. Equal messages become equal bytes.
 
 - Tool-call arguments are objects, which chat templates expect; a string that holds a JSON object is decoded to that object. If they aren't
-  a JSON object, or contain an integer beyond 64 bits, they stay the string that the policy wrote.
+  a JSON object, contain a number that JSON can't represent in 64 bits, or are nested too deeply, they stay the string that the policy wrote.
 - Content is always text: typed parts are joined, and a non-text part is named in brackets, except beside an assistant's text, since the policy
   didn't write that name. `developer` messages become `system` messages, which every chat template supports.
 - `tools` is one JSON string. As a column of structs, Arrow would merge the schemas of different tools into one with nulls.
@@ -12,9 +12,10 @@ r"""Normalizes chat messages for rows, in the format that TRL and chat templates
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -165,21 +166,31 @@ def _arguments(raw: Json) -> Json:
     if not raw:
         return {}
     try:
-        value = _exactly(raw) if LONG_NUMBER.search(raw) else jsontext.parse(raw)
-    except ValueError:
+        value = _exactly(raw)
+    except (ValueError, RecursionError):
         return raw
-    return value if type(value) is dict else raw
+    return value if type(value) is dict and not jsontext.is_text_too_deep(raw, value) else raw
 
 
 def _exactly(text: str) -> Json:
-    """Raises ValueError for an integer that wouldn't survive decoding unchanged."""
-    return json.loads(text, parse_int=_int64)
+    """Raises ValueError for a number that wouldn't survive decoding unchanged."""
+    if not LONG_NUMBER.search(text):
+        with suppress(orjson.JSONDecodeError):  # it refuses NaN, lone surrogates, and line breaks in strings
+            return orjson.loads(text)
+    return json.loads(text, strict=False, parse_int=_int64, parse_float=_finite, parse_constant=_finite)
 
 
 def _int64(digits: str) -> int:
     number = int(digits)
     if not -(2**63) <= number < 2**64:
         raise ValueError(f"{digits} has more than 64 bits.")
+    return number
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} isn't a number in JSON.")
     return number
 
 

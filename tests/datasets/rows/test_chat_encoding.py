@@ -57,6 +57,9 @@ def test_lone_surrogates_can_be_kept() -> None:
         ("{broken", "{broken"),
         ('{"card": "4111111111111111111"}', {"card": "4111111111111111111"}),
         ('{"id": 18446744073709551616}', '{"id": 18446744073709551616}'),
+        ('{"ratio": NaN}', '{"ratio": NaN}'),
+        ('{"ratio": 1e999}', '{"ratio": 1e999}'),
+        ('{"text": "a\nb", "card": 4111111111111111111}', {"text": "a\nb", "card": 4111111111111111111}),
     ],
 )
 def test_arguments_are_an_object_where_nothing_is_lost(arguments: object, expected: object) -> None:
@@ -71,6 +74,16 @@ def test_deep_nesting_is_written() -> None:
         deep = {"a": deep}
     call = {"id": "c", "function": {"name": "f", "arguments": deep}}
     assert encode_message({"role": "assistant", "content": "", "tool_calls": [call]}).count(b'"a"') == 400
+
+
+@pytest.mark.parametrize("depth", [600, 1020, 5000])
+@pytest.mark.parametrize("leaf", ["1", "18446744073709551615"])
+@pytest.mark.parametrize("keep_surrogates", [False, True])
+def test_arguments_nested_too_deeply_stay_text(depth: int, leaf: str, keep_surrogates: bool) -> None:
+    arguments = '{"a":' * depth + leaf + "}" * depth
+    call = {"id": "c", "function": {"name": "f", "arguments": arguments}}
+    encoded = encode_message({"role": "assistant", "content": "", "tool_calls": [call]}, keep_surrogates)
+    assert json.loads(encoded)["tool_calls"][0]["function"]["arguments"] == arguments
 
 
 def test_tools_of_both_runs_come_once_each() -> None:
