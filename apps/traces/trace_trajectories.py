@@ -141,7 +141,8 @@ def settle(ids: Collection[UUID]) -> None:
                 new.append((trace, chat))
             elif bytes(stored_part.content_hash) != chat.content_hash and (reason := _change(trace, stored_part, chat)):
                 problems.append(reason)
-        problems += _remove(parts[trace.pk] if chats else [])
+        # While some of its chats can't be read, those that are missing may be among them.
+        problems += _remove(parts[trace.pk] if chats and not problem else [])
         trace.problem = " ".join(filter(None, [problem, *problems]))[:2000]
         trace.state = Trace.State.STORED if chats else Trace.State.REFUSED
     _add(new)

@@ -1,5 +1,6 @@
 """Traces become trajectories when they end or have been idle, and are updated by later spans until something depends on them."""
 
+import json
 import random
 from typing import Any
 
@@ -115,6 +116,24 @@ def test_chats_of_one_trace_are_trajectories_of_their_own_and_become_one_when_a_
     send(http, chat_span(5, "Who are you?", "An agent.", "Really?", "Really."))
     settle()
     assert sorted(map(texts_of, Trajectory.objects.all())) == [["An agent.", "Really."], ["On the shelf."]]
+
+
+def test_a_chat_that_a_late_span_makes_unreadable_stays_as_it_was(http: httpx.Client) -> None:
+    send(http, CALLS[0], chat_span(2, "Who are you?", "An agent."), ROOT)
+    settle()
+    malformed = {"role": "assistant", "content": "", "tool_calls": [{"id": "c"}]}
+    late = chat_span(3, "")
+    late["attributes"] = [entry for entry in late["attributes"] if "messages" not in entry["key"]]
+    output = {"key": "gen_ai.output.messages", "value": {"stringValue": json.dumps([malformed])}}
+    late["attributes"].append(output)
+    send(http, late, chat_span(4, *TURNS[:4]))
+    settle()
+    assert sorted(map(texts_of, Trajectory.objects.all())) == [["An agent."], ["On the shelf.", "Yes."]]
+    trace = Trace.objects.get()
+    assert (trace.state, trace.problem) == (
+        "stored",
+        "1 of its 2 chats can't be read. A tool call has no function name.",
+    )
 
 
 def test_what_a_file_brought_already_is_not_counted_twice(http: httpx.Client, researcher: Membership) -> None:

@@ -221,6 +221,8 @@ class Conversation:
         open_calls = (self._unanswered, self._left_open)
         if not identifier and any(call[0] == message.get("id") for calls in open_calls for call in calls):
             identifier = message["id"]  # tau2; elsewhere `id` is the message's id
+        if type(identifier) is int:
+            identifier = str(identifier)  # as `normal_call` has it
         if type(identifier) is str and identifier:
             for calls in open_calls:
                 for call in [call for call in calls if call[0] == identifier]:
@@ -306,7 +308,7 @@ EXPECTED_CALL = 'A tool call is {"id": …, "type": "function", "function": {"na
 def _calls_in(message: Message) -> list[Json]:
     """The calls of a call entry: the entry itself, or its content as JSON or a Python literal. Raises BadRow."""
     calls = message.get("content")
-    if calls is None:
+    if not calls:
         return [message]
     if type(calls) is str:
         written = calls.strip().removeprefix("<tool_call>").removesuffix("</tool_call>")

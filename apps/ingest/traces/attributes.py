@@ -21,10 +21,7 @@ MODEL_KINDS = frozenset({"llm", "chat", "chat_model", "completion"})
 INPUTS, OUTPUTS = "mlflow.spanInputs", "mlflow.spanOutputs"
 GIVEN = ("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "input.value", "traceloop.entity.input", INPUTS)
 ANSWERED = (
-    "gen_ai.output.messages",
     "output.value",
-    "ai.response.text",
-    "ai.response.object",
     "traceloop.entity.output",
     OUTPUTS,
 )
@@ -108,29 +105,38 @@ def _input_messages(attributes: Attributes, events: list[tuple[str, Attributes]]
 
 def _answer(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Json:
     if attributes.get("gen_ai.output.messages") is not None:
-        return attributes["gen_ai.output.messages"]
+        return _first_choice(attributes["gen_ai.output.messages"])
     for prefix in ("gen_ai.completion", "llm.output_messages"):
         if messages := _indexed(attributes, prefix):
-            return messages
+            return _first_choice(messages)
     choices = [body for name, body in events if name == "gen_ai.choice"]
     if choices:  # further ones are other answers to the same messages
         return _event_message("assistant", choices[0])
-    calls, said = decoded(attributes.get("ai.response.toolCalls")), text(attributes.get("ai.response.text"))
-    if calls is None:
-        return first_of(attributes, *ANSWERED)
-    return [{"type": "text", "text": said}, *calls] if said and type(calls) is list else calls
+    calls = decoded(attributes.get("ai.response.toolCalls"))
+    said = text(first_of(attributes, "ai.response.text", "ai.response.object"))
+    if type(calls) is list:
+        return [{"type": "text", "text": said}, *calls] if said else calls
+    # As a message, since text that is JSON would be taken for a request or a response.
+    return {"role": "assistant", "content": said} if said else first_of(attributes, *ANSWERED)
+
+
+def _first_choice(answer: Json) -> Json:
+    """The first of several answers to the same messages, of which each ended for its own reason; any other list is one answer."""
+    messages = decoded(answer)
+    if type(messages) is list and all(mapping(message).get("finish_reason") for message in messages):
+        return messages[:1]
+    return answer
 
 
 def _event_message(role: str, body: Attributes) -> Message:
     """The message of an event, from its body or its attributes."""
-    inner = mapping(decoded(body.get("message")))
     content = first_of(body, "content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content")
-    return {
-        "role": role,
-        "content": content,
-        **{key: body[key] for key in ("tool_calls", "id") if body.get(key)},
-        **inner,
-    }
+    message: Message = {"role": role, "content": content}
+    message |= {key: body[key] for key in ("tool_calls", "id") if body.get(key)}
+    message |= mapping(decoded(body.get("message")))
+    if role == "tool" and message.get("id"):  # of the call
+        message["tool_call_id"] = message["id"]
+    return message
 
 
 def _indexed(attributes: Attributes, prefix: str) -> list[Json]:

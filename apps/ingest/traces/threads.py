@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from apps.ingest.normalization.conversation import to_steps
 from apps.ingest.normalization.fields import duration_between
-from apps.ingest.records import BadRow, Json, Message, StepRecord, TrajectoryRecord, text_of
+from apps.ingest.records import BadParts, BadRow, Json, Message, StepRecord, TrajectoryRecord, text_of
 from apps.ingest.traces.payloads import Payload, read_payload
 from apps.ingest.traces.tool_results import OpenCalls, ToolSpans
 from contract import jsontext
@@ -72,14 +72,15 @@ class Thread:
         self.calls: dict[int, Span] = {}
         """The model calls, by the turn that they made."""
         self.tools: list[Json] = []
-        self.opening = ""
+        self.opening: str | None = ""
+        """The text before its first turn; None if its input can't be read."""
 
     def is_continued_by(self, turns: int, opening: str) -> bool:
         """Whether a call whose input has this opening and number of turns continues the last call, or retries it after a failure."""
         is_again = turns == self.last and self.calls[turns].answer is None
         return opening == self.opening and (turns > self.last or is_again)
 
-    def continue_from(self, span: Span, entry: Payload, turns: int, opening: str) -> None:
+    def continue_from(self, span: Span, entry: Payload, turns: int, opening: str | None) -> None:
         """Continue with a call whose input includes the whole chat."""
         self.messages = [*entry.messages]
         self._open_calls, self._read = OpenCalls(), 0
@@ -98,9 +99,12 @@ class Thread:
 
     def results(self, tools: ToolSpans, until: float) -> list[Message]:
         """The tool results since its last call that the chat doesn't include yet."""
-        for message in self.messages[self._read :]:
-            self._open_calls.add(message)
-        self._read = len(self.messages)
+        unread, self._read = self.messages[self._read :], len(self.messages)
+        try:
+            for message in unread:
+                self._open_calls.add(message)
+        except BadRow:  # only this chat is refused, and later
+            return []
         return tools.results(self._open_calls.calls, self.began, until)
 
     def _add(self, span: Span, tools: list[Json], turn: int) -> None:
@@ -120,8 +124,9 @@ def _as_assistant(messages: list[Message]) -> list[Message]:
 def trajectories_of(
     spans: Sequence[Span], *, trace: str, details: dict[str, Any], answer: Json = None
 ) -> Iterator[TrajectoryRecord]:
-    """The trajectories in a trace, in the order they began; `details` goes into their info. Raises BadRow if there is none.
+    """The trajectories in a trace, in the order they began; `details` goes into their info.
 
+    Raises BadRow if there is none, and BadParts, after the others, if some of its chats can't be read.
     `answer` is the trace's own output: it becomes the last turn if its call recorded no answer.
     """
     ordered = sorted(spans, key=lambda span: span.start)
@@ -135,28 +140,45 @@ def trajectories_of(
         threads[0].end_with(answer)
     callers = _callers(threads, ordered)
     called = set(callers)
+    opening = next((thread.opening for thread in threads if thread.opening is not None), None)
     wholes: dict[int, TrajectoryRecord] = {}
+    refusals: list[BadRow] = []
     for index, (thread, caller) in enumerate(zip(threads, callers, strict=True)):
-        conversation = to_steps([*thread.messages, *thread.results(tools, inf)])
-        _add_call_details(conversation.steps, thread.calls)
-        opening, first = conversation.opening, min(thread.calls)
-        if thread.opening != threads[0].opening and first < len(conversation.steps):
-            # What a further agent began with was said by others: the agent that handed over to it, or in examples.
-            conversation.become_context(first)
-        models = Counter(span.model for span in thread.calls.values() if span.model)
-        record = conversation.trajectory(
-            task_messages=opening,
-            tools=thread.tools,
-            policy=models.most_common(1)[0][0] if models else "",
-            id=trace if len(threads) == 1 else f"{trace}/{index + 1}",
-            info=details,
-        )
-        if thread.last >= len(conversation.steps):  # no turn shows it
-            record.outcome.termination = thread.calls[thread.last].error or ""
+        try:
+            if caller is not None and caller not in wholes:
+                raise BadRow("The chat that called it can't be read.", EXPECTED)
+            record = _trajectory(thread, tools, is_first_agent=thread.opening == opening)
+        except BadRow as refusal:
+            refusals.append(refusal)
+            continue
+        record.id = trace if len(threads) == 1 else f"{trace}/{index + 1}"
+        record.info = {**details}
         record.whole = None if caller is None else wholes[caller]
         if index in called:
             wholes[index] = record
         yield record
+    if len(refusals) == len(threads):
+        raise refusals[0]
+    if refusals:
+        reason = f"{len(refusals)} of its {len(threads)} chats can't be read. {refusals[0].reason}"
+        raise BadParts(reason, refusals[0].expected)
+
+
+def _trajectory(thread: Thread, tools: ToolSpans, *, is_first_agent: bool) -> TrajectoryRecord:
+    """A chat's trajectory. Raises BadRow."""
+    conversation = to_steps([*thread.messages, *thread.results(tools, inf)])
+    _add_call_details(conversation.steps, thread.calls)
+    opening, first = conversation.opening, min(thread.calls)
+    if not is_first_agent and first < len(conversation.steps):
+        # What a further agent began with was said by others: the agent that handed over to it, or in examples.
+        conversation.become_context(first)
+    models = Counter(span.model for span in thread.calls.values() if span.model)
+    record = conversation.trajectory(
+        task_messages=opening, tools=thread.tools, policy=models.most_common(1)[0][0] if models else ""
+    )
+    if thread.last >= len(conversation.steps):  # no turn shows it
+        record.outcome.termination = thread.calls[thread.last].error or ""
+    return record
 
 
 def _callers(threads: Sequence[Thread], spans: Sequence[Span]) -> list[int | None]:
@@ -165,17 +187,19 @@ def _callers(threads: Sequence[Thread], spans: Sequence[Span]) -> list[int | Non
     Of the latest ones that began before, it's the one closest to the tool in the tree of spans.
     """
     by_id = {span.id: span for span in spans}
-    latest: deque[tuple[int, list[Span]]] = deque(maxlen=MAX_CALLERS)
+    latest: deque[tuple[int, set[str]]] = deque(maxlen=MAX_CALLERS)
     callers: list[int | None] = []
     for index, thread in enumerate(threads):
         chain = _enclosing(next(iter(thread.calls.values())), by_id)
         tool = max((place for place, span in enumerate(chain) if span.kind == "tool"), default=None)
         if tool is None:
-            latest.appendleft((index, chain))
+            latest.appendleft((index, {span.id for span in (*thread.calls.values(), *chain)}))
             callers.append(None)
             continue
-        around = {span.id: place for place, span in enumerate(chain[tool + 1 :])}
-        distances = {other: next((around[s.id] for s in spans if s.id in around), MAX_DEPTH) for other, spans in latest}
+        around = [span.id for span in chain[tool + 1 :]]
+        distances = {
+            other: next((place for place, span in enumerate(around) if span in ids), MAX_DEPTH) for other, ids in latest
+        }
         callers.append(min(distances, key=lambda other: distances[other], default=None))
     return callers
 
@@ -196,7 +220,12 @@ def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:
     by_opening: dict[str, deque[Thread]] = defaultdict(lambda: deque(maxlen=LOOKED_BACK))
     for span in _model_calls(spans):
         entry = read_payload(span.given, "user")
-        conversation = to_steps(entry.messages)
+        try:
+            conversation = to_steps(entry.messages)
+        except BadRow:  # only this chat is refused, and later
+            threads.append(Thread())
+            threads[-1].continue_from(span, entry, 0, None)
+            continue
         turns, opening = conversation.steps, "\n".join(text_of(message["content"]) for message in conversation.opening)
         alike = by_opening[opening]
         going_on = _continued(reversed(alike), turns, opening)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
@@ -24,20 +24,17 @@ class OpenCalls(Conversation):
         super().__init__()
         self.calls: dict[str, Json] = {}
         """By id, in call order."""
-        self._with_result: set[str] = set()
 
     def _call(self, entry: Json) -> Json:
         call = super()._call(entry)
-        if call["id"] not in self._with_result:
-            self.calls[call["id"]] = call
-            if len(self.calls) > MAX_OPEN:
-                del self.calls[next(iter(self.calls))]
+        self.calls[call["id"]] = call
+        if len(self.calls) > MAX_OPEN:
+            del self.calls[next(iter(self.calls))]
         return call
 
     def _tool_result(self, entry: Message) -> Message:
         message = super()._tool_result(entry)
         if identifier := message.get("tool_call_id"):
-            self._with_result.add(identifier)
             self.calls.pop(identifier, None)
         return message
 
@@ -60,9 +57,13 @@ class ToolSpans:
         first = bisect_left(self._starts, since)
         if first >= end:
             return []  # before the rest, which looks at each open call
-        calls = dict(open_calls)
-        names = Counter(call["function"]["name"] for call in calls.values())
-        keys = [*(("id", identifier) for identifier in calls), *(("name", name) for name in names)]
+        # A call with a span of its id has no other: further spans of its tool may be those of a chat beside it.
+        by_id = {identifier for identifier in open_calls if ("id", identifier) in self._places}
+        by_name: dict[str, deque[str]] = defaultdict(deque)
+        for identifier, call in open_calls.items():
+            if identifier not in by_id:
+                by_name[call["function"]["name"]].append(identifier)
+        keys = [*(("id", identifier) for identifier in by_id), *(("name", name) for name in by_name)]
         ways = [(self._places[key], key) for key in keys if key in self._places]
         waiting = [
             (indices[at], at, key) for indices, key in ways if (at := bisect_left(indices, first)) < len(indices)
@@ -70,10 +71,10 @@ class ToolSpans:
         heapify(waiting)
         messages: list[Message] = []
         last = -1
-        while waiting and calls and waiting[0][0] < end:
+        while waiting and waiting[0][0] < end:
             index, at, key = heappop(waiting)
             kind, name = key
-            if name not in calls if kind == "id" else not names[name]:
+            if name not in by_id if kind == "id" else not by_name[name]:
                 continue  # other spans of this tool answer no call of this chat
             if at + 1 < len(self._places[key]):
                 heappush(waiting, (self._places[key][at + 1], at + 1, key))
@@ -81,13 +82,14 @@ class ToolSpans:
                 continue  # already found under its other key
             last = index
             span = self._spans[index]
-            same_name = (call for call in calls.values() if call["function"]["name"] == span.name)
-            call = calls.get(span.call_id) or next(same_name, None)
-            if call is None:
+            if span.call_id in by_id:
+                identifier = span.call_id
+                by_id.remove(identifier)
+            elif by_name[span.name]:
+                identifier = by_name[span.name].popleft()
+            else:
                 continue
-            del calls[call["id"]]
-            names[call["function"]["name"]] -= 1
-            message: Message = {"role": "tool", "tool_call_id": call["id"], "content": _result_of(span)}
+            message: Message = {"role": "tool", "tool_call_id": identifier, "content": _result_of(span)}
             messages.append(message | ({"is_error": True} if span.error else {}))
         return messages
 

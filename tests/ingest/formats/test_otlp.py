@@ -8,7 +8,7 @@ import pytest
 
 from apps.ingest import formats
 from apps.ingest.files.raw_records import RawRow
-from apps.ingest.records import BadRow
+from apps.ingest.reading import Reading, RecognizedRecord
 from apps.ingest.traces.span_groups import group_by_trace
 from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
@@ -139,6 +139,84 @@ def test_of_several_answers_to_the_same_messages_the_first_is_the_turn():
     events = [("gen_ai.user.message", {"content": "Weather in Oslo?"}), *choices]
     record = read("otlp", document(span(1, {"gen_ai.operation.name": "chat"}, events)))
     assert [step.message["content"] for step in record.steps] == ["Rain."]
+
+
+@pytest.mark.parametrize("key", ["gen_ai.output.messages", "gen_ai.completion"])
+def test_of_several_choices_in_attributes_the_first_is_the_turn(key: str):
+    answers = [{"role": "assistant", "content": answer, "finish_reason": "stop"} for answer in ("Rain.", "Sun.")]
+    indexed = {f"{key}.{n}.{name}": said for n, entry in enumerate(answers) for name, said in entry.items()}
+    said = indexed if key == "gen_ai.completion" else {key: json.dumps(answers)}
+    asked = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps([ASKED])}
+    assert list(read("otlp", document(span(1, asked | said))).messages()) == [
+        ASKED,
+        {"role": "assistant", "content": "Rain."},
+    ]
+
+
+def test_results_in_events_answer_the_calls_that_they_name():
+    calls = [{"id": id, "type": "function", "function": {"name": "weather", "arguments": "{}"}} for id in ("a", "b")]
+    events = [
+        ("gen_ai.user.message", {"content": "Weather?"}),
+        ("gen_ai.assistant.message", {"tool_calls": json.dumps(calls)}),
+        ("gen_ai.tool.message", {"id": "b", "content": "sun"}),
+        ("gen_ai.tool.message", {"id": "a", "content": "rain"}),
+        ("gen_ai.choice", {"content": "Mixed."}),
+    ]
+    record = read("otlp", document(span(1, {"gen_ai.operation.name": "chat"}, events)))
+    assert [(entry["tool_call_id"], entry["content"]) for entry in record.steps[1].context] == [
+        ("b", "sun"),
+        ("a", "rain"),
+    ]
+
+
+@pytest.mark.parametrize("key", ["ai.response.text", "ai.response.object"])
+def test_json_that_a_model_wrote_stays_as_it_is(key: str):
+    said = '{ "content": "Rain.", "output": ["wet"] }'
+    model = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": json.dumps([ASKED])}
+    record = read("otlp", document(span(1, {**model, key: said})))
+    assert record.steps[0].message["content"] == said
+
+
+def test_results_of_chats_side_by_side_are_told_apart_by_their_ids():
+    def chat(number: int, asked: str, call_id: str) -> dict[str, Any]:
+        call = {"id": call_id, "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        said = {"role": "assistant", "content": None, "tool_calls": [call]}
+        return span(
+            number,
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps([{"role": "user", "content": asked}]),
+                "gen_ai.output.messages": json.dumps([said]),
+            },
+        )
+
+    def tool(number: int, call_id: str, result: str) -> dict[str, Any]:
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather"}
+        return span(number, {**attributes, "gen_ai.tool.call.id": call_id, "gen_ai.tool.call.result": result})
+
+    spans = [chat(1, "Oslo?", "a"), chat(2, "Rome?", "b"), tool(3, "b", "sun"), tool(4, "a", "rain")]
+    records = formats.named("otlp").read(document(*spans), "f")
+    assert [[entry["content"] for entry in record.closing] for record in records] == [["rain"], ["sun"]]
+
+
+def test_a_call_id_that_repeats_is_answered_each_time():
+    """Calls record only their answers, and the server numbers the calls of each answer from 0."""
+    call = {"id": "call_0", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    said = json.dumps([{"role": "assistant", "content": None, "tool_calls": [call]}])
+    model = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "weather",
+        "gen_ai.tool.call.id": "call_0",
+    }
+    spans = [
+        span(1, {**model, "gen_ai.input.messages": json.dumps([ASKED])}),
+        span(2, {**tool, "gen_ai.tool.call.result": "rain"}),
+        span(3, model),
+        span(4, {**tool, "gen_ai.tool.call.result": "sun"}),
+    ]
+    record = read("otlp", document(*spans))
+    assert [entry["content"] for entry in record.messages() if entry["role"] == "tool"] == ["rain", "sun"]
 
 
 def test_what_the_ai_sdk_recorded_beside_calls_and_as_an_object():
@@ -293,15 +371,24 @@ def test_agents_that_began_alike_each_keep_their_own_turns():
     ]
 
 
-def test_an_answer_that_cannot_be_read_refuses_its_own_chat_alone():
-    odd = chat_span(2, [{"role": "user", "content": "Another?"}], "")
-    said = json.dumps([{"role": "assistant", "content": "", "tool_calls": [{"id": "c"}]}])
-    odd["attributes"] = [pair for pair in odd["attributes"] if pair["key"] != "gen_ai.output.messages"]
-    odd["attributes"] += pairs({"gen_ai.output.messages": said})
-    records = iter(formats.named("otlp").read(document(chat_span(1, [ASKED], "Rain."), odd), "f"))
-    assert next(records).steps[0].message["content"] == "Rain."
-    with pytest.raises(BadRow, match="function name"):
-        next(records)
+@pytest.mark.parametrize("attribute", ["gen_ai.input.messages", "gen_ai.output.messages"])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_chat_that_cannot_be_read_is_refused_alone(attribute: str, number: int):
+    """Whatever its place among the others; the chat of a sub-agent that it called is refused with it."""
+    malformed = {"role": "assistant", "content": "", "tool_calls": [{"id": "c"}]}
+    chats = [chat_span(n, [{"role": "user", "content": f"Question {n}"}], "Rain.") for n in (1, 2, 3)]
+    odd = chats[number - 1]
+    odd["attributes"] = [pair for pair in odd["attributes"] if pair["key"] != attribute]
+    odd["attributes"] += pairs({attribute: json.dumps([malformed])})
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ask"}
+    chats += [span(4, tool, parentSpanId=str(number)), chat_span(5, [ASKED], "Rain.", parentSpanId="4")]
+    body = json.dumps(document(*chats)).encode()
+    reading = Reading(RecognizedRecord(RawRow(0, 0, body), formats.named("otlp"), ""))
+    instructions = reading.collect(lambda run: run.record.task.instruction)
+    expected = [f"Question {n}" for n in (1, 2, 3) if n != number]
+    assert instructions == expected
+    assert reading.refusal
+    assert reading.refusal.reason == "2 of its 4 chats can't be read. A tool call has no function name."
 
 
 def test_a_call_that_ran_a_sub_agent_in_a_tool_stays_a_call():
@@ -312,3 +399,14 @@ def test_a_call_that_ran_a_sub_agent_in_a_tool_stays_a_call():
     records = list(formats.named("otlp").read(document(*spans), "f"))
     assert [record.task.instruction for record in records] == ["Weather in Oslo?", "Which order?"]
     assert records[1].whole is records[0]
+
+
+def test_a_sub_agent_in_a_tool_of_a_call_belongs_to_that_calls_chat():
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ask"}
+    agents = [chat_span(n, [{"role": "user", "content": asked}], "I ask.") for n, asked in ((1, "A"), (2, "B"))]
+    called = [
+        chat_span(n + 4, [{"role": "user", "content": f"of {n}"}], "17.", parentSpanId=str(n + 2)) for n in (1, 2)
+    ]
+    spans = [*agents, span(3, tool, parentSpanId="1"), span(4, tool, parentSpanId="2"), *called]
+    records = list(formats.named("otlp").read(document(*spans), "f"))
+    assert [record.whole and record.whole.task.instruction for record in records] == [None, None, "A", "B"]

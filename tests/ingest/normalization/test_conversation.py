@@ -131,6 +131,19 @@ def test_a_result_that_names_its_tool_answers_the_open_call_of_that_tool():
     assert chat.waiting[0]["tool_call_id"] == "c2"
 
 
+def test_results_answer_calls_whose_ids_are_numbers():
+    calls = [{"id": number, "function": {"name": "f", "arguments": "{}"}} for number in (1, 2)]
+    results = [{"role": "tool", "tool_call_id": number, "content": f"of {number}"} for number in (2, 1)]
+    closing = to_steps([{"role": "assistant", "content": None, "tool_calls": calls}, *results]).waiting
+    assert [(result["tool_call_id"], result["content"]) for result in closing] == [("2", "of 2"), ("1", "of 1")]
+
+
+def test_a_call_entry_with_empty_content_is_the_call():
+    conversation = to_steps([{"type": "mcp_call", "name": "f", "arguments": "{}", "content": [], "output": "done"}])
+    assert conversation.steps[0].message["tool_calls"][0]["function"] == {"name": "f", "arguments": "{}"}
+    assert [result["content"] for result in conversation.waiting] == ["done"]
+
+
 def test_an_id_of_the_message_itself_is_not_taken_for_the_calls():
     chat = to_steps([{"role": "assistant", "tool_calls": [call()]}, {"role": "tool", "id": "msg_7", "content": "r"}])
     assert chat.waiting[0]["tool_call_id"] == "c1"
