@@ -13,6 +13,7 @@ from apps.annotation.refusals import CannotContinue
 from apps.jobs import lifecycle
 from apps.jobs.models import JobState
 from apps.trajectories.models import Step, Trajectory
+from contract.events import Progress, StampedEvent
 from tests import factories
 from tests.workers.served_policies import office_run, policy_on, served_model
 from workers.app import app
@@ -112,6 +113,18 @@ def test_what_a_dead_worker_held_goes_to_another_and_not_for_ever(run):
         continuation.refresh_from_db()
         states.append(continuation.state)
     assert states == [JobState.WAITING, JobState.WAITING, JobState.FAILED]
+
+
+def test_answers_before_a_child_dies_are_no_progress_since_the_next_one_starts_over(run):
+    asks = Alternatives(factories.policy(of=run.workspace, kind="model", location="x").pk)
+    taken = lifecycle.claim(CONTINUATIONS, continuations.sample_actions(trajectory=run, index=0, asks=asks).pk)
+    assert taken is not None
+    lifecycle.lose(taken, "Its child was killed")
+    taken = lifecycle.claim(CONTINUATIONS, taken.pk)
+    assert taken is not None
+    ContinuationJob(taken).handle_events([StampedEvent(1, 0.0, Progress(step=1, total=4))], 0)
+    taken.refresh_from_db()
+    assert (taken.done, taken.losses) == (1, 1)
 
 
 def test_nobody_waits_for_a_served_model_behind_a_training_run(run, monkeypatch, django_capture_on_commit_callbacks):

@@ -57,7 +57,8 @@ class ContinuationJob(ChildJob[Continuation]):
     def handle_events(self, events: Sequence[StampedEvent], offset: int) -> None:
         for stamped in events:
             if isinstance(stamped.event, Progress):
-                lifecycle.record_progress(self.job, done=stamped.event.step)
+                # Doesn't reset the count of losses: every attempt starts over.
+                lifecycle.write(self.job, done=stamped.event.step)
 
     def record_stop(self, outcome: Outcome) -> None:
         """Nothing in the worker requested the stop."""
