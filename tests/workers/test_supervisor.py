@@ -306,6 +306,54 @@ def test_a_database_that_is_away_for_a_moment_costs_nothing(child, monkeypatch):
     assert run.failure["category"] == "data"
 
 
+def test_a_database_that_is_away_while_a_job_is_prepared_fails_nothing(child, monkeypatch):
+    def interrupted(job: TrainingJob) -> None:
+        raise OperationalError("terminating connection due to administrator command")
+
+    child(SLEEP)
+    monkeypatch.setattr(TrainingJob, "prepare", interrupted)
+    run = claimed()
+    with pytest.raises(OperationalError):
+        supervise(TrainingJob(run))
+    Run.objects.filter(pk=run.pk).update(leased_until="2020-01-01T00:00Z")
+    assert lifecycle.recover(RUNS) == [run]
+    run.refresh_from_db()
+    assert (run.state, run.losses) == ("queued", 1)
+
+
+def test_a_database_that_is_away_while_a_job_asks_whether_to_yield_costs_nothing(child, monkeypatch):
+    child("import time; time.sleep(0.6); raise SystemExit(3)")
+    refusals = [OperationalError("deadlock detected")]
+
+    def shaky(job: TrainingJob) -> bool:
+        if refusals:
+            raise refusals.pop()
+        return False
+
+    monkeypatch.setattr(TrainingJob, "should_yield", shaky)
+    monkeypatch.setattr(supervisor, "close_old_connections", lambda: None)
+    run = claimed()
+    supervise(TrainingJob(run))
+    run.refresh_from_db()
+    assert refusals == []
+    assert run.failure["category"] == "data"  # what the child's exit status says
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_that_takes_long_to_prepare_keeps_its_lease(child, monkeypatch, settings):
+    child("raise SystemExit(3)")
+    settings.WORKER_LEASE_SECONDS = 1
+    orphaned: list[bool] = []
+
+    def slow(job: TrainingJob) -> None:
+        time.sleep(1.5)
+        orphaned.append(Run.objects.orphaned().exists())
+
+    monkeypatch.setattr(TrainingJob, "prepare", slow)
+    supervise(TrainingJob(claimed()))
+    assert orphaned == [False]
+
+
 def test_the_child_sees_the_keys_that_its_run_names_and_no_other_secret(child, settings, monkeypatch):
     child("import os; print(*sorted(os.environ)); raise SystemExit(3)")
     settings.ENDPOINT_KEYS = permissions("JUDGE_KEY=http://judge")

@@ -109,14 +109,15 @@ def _attempt(job: ChildJob[Any], lock: int) -> tuple[Outcome, bool]:
     try:
         if report := monitor.catch_up():
             return Outcome("finished", report=report), False
-        job.prepare()
+        with lifecycle.lease_kept(job.job):
+            job.prepare()
         with TrainerProcess(job.folder, lock=lock, niceness=job.niceness) as process:
             job.record_start(process.pid)
             return monitor.run_to_end(process)
     except RunFailure as failure:
         return Outcome("failed", failure.category, failure.message, failure.advice), False
-    except Superseded:
-        raise
+    except (Superseded, OperationalError, InterfaceError):
+        raise  # if the database is down, the lease expires and the job continues later
     except Exception as error:
         return _unexpected_failure(job, error), False
 
@@ -229,10 +230,11 @@ class _ChildMonitor:
         self.next_renewal = time.monotonic() + min(RENEWAL_SECONDS, settings.WORKER_LEASE_SECONDS / 5)
         try:
             stop_requested = self.job.renew_lease()
+            self.lease_renewed_at = time.monotonic()
+            must_stop = stop_requested or is_shutting_down() or self.job.should_yield()
         except (OperationalError, InterfaceError) as error:
             return self._database_unavailable(error)
-        self.lease_renewed_at = time.monotonic()
-        if self.stop_requested_at is None and (stop_requested or is_shutting_down() or self.job.should_yield()):
+        if self.stop_requested_at is None and must_stop:
             self.released = not stop_requested
             self.stop_requested_at = time.monotonic()
             process.terminate()
