@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.sessions.backends.db import SessionStore
+from django.db import InterfaceError, OperationalError
 
 from apps.accounts.models import Workspace
 from apps.annotation.desk import assignments, continuations
@@ -90,6 +91,8 @@ def fill_queue(queue_id: str) -> None:
     """Turn a queue's selection into items. A second delivery continues where the first stopped."""
     try:
         items.fill(UUID(queue_id))
+    except (OperationalError, InterfaceError):
+        raise  # the database is down, or resolved a deadlock: a chore sends stalled fillings again
     except Exception as error:
         items.record_failure(UUID(queue_id), f"{type(error).__name__}: {error}")
         raise
