@@ -1,8 +1,10 @@
 """Servers that have lost live adapters."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection
@@ -11,6 +13,7 @@ from apps.gateway.sessions import finish_session, open_session
 from apps.policies.models import Publication
 from tests.workers.conftest import ONE, TWO, Team, loaded
 from tests.workers.vllm_like import VllmLike
+from trainer.serving.client import ServerProblem, VllmServer
 from workers import tasks
 from workers.bridge import adapter_restore
 from workers.bridge.adapter_restore import restore_adapters
@@ -67,6 +70,22 @@ def test_an_adapter_that_is_no_longer_itself_is_not_restored_and_no_longer_live(
     assert restore_adapters() == []
     publication.refresh_from_db()
     assert (publication.state, publication.canary["finding"], server.adapters) == ("refused", "base_answers", {})
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_an_adapter_that_was_loaded_again_but_not_verified_is_verified_the_next_time(
+    team: Team, server: VllmLike, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+):
+    publication = team.publishes(team.policy(ONE), ADAPTER, server)
+    server.adapters.clear()
+    with monkeypatch.context() as broken:
+        error = SystemExit() if is_killed else ServerProblem("out of memory")
+        broken.setattr(VllmServer, "logprobs", Mock(side_effect=error))
+        with suppress(SystemExit):
+            assert restore_adapters() == []
+    assert server.adapters == (loaded(team.runs, publication) if is_killed else {})
+    assert restore_adapters() == [publication]
+    assert restore_adapters() == []
 
 
 def test_a_replaced_adapter_that_sessions_keep_is_restored_too(team: Team, server: VllmLike):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
+from django.core.cache import cache
 from django.db.models import Exists, OuterRef, Q
 
 from apps.common.workspace_turns import in_workspace_turns
@@ -20,6 +22,8 @@ from workers.bridge.servers import endpoint_of, servers_of
 logger = logging.getLogger(__name__)
 TURN_SECONDS = 60.0
 """Time limit per workspace in a pass, since each of its servers may take half a minute to answer."""
+UNVERIFIED_SECONDS = 24 * 3600
+"""How long it's remembered that an adapter was loaded on a server but not verified there, since the worker was killed or the server stopped answering."""
 
 
 def restore_adapters() -> list[Publication]:
@@ -50,20 +54,32 @@ def restore(publication: Publication) -> bool:
 
 
 def _restore(publication: Publication, adapter: Adapter, server: VllmServer) -> bool:
+    unverified = f"unverified:{server.url}:{adapter.name}"
     with server:
         try:
             loaded = {model.name: model.root for model in server.models()}
-            if loaded.get(adapter.name) == adapter.path:
+            if loaded.get(adapter.name) == adapter.path and not cache.get(unverified):
                 return False
-            load_verified(adapter, server, other_models=[])
+            cache.set(unverified, True, UNVERIFIED_SECONDS)
+            _load(adapter, server)
         except ServerProblem as problem:
             logger.warning("%s could not be loaded again: %s", publication, problem)
             return False
         except Refused as refused:
-            server.unload_adapter(adapter.name)
             _withdraw_or_log(publication, refused)
             return False
+    cache.delete(unverified)
     return True
+
+
+def _load(adapter: Adapter, server: VllmServer) -> None:
+    """Load it and verify it, or unload it again. Raises Refused, ServerProblem."""
+    try:
+        load_verified(adapter, server, other_models=[])
+    except (Refused, ServerProblem):
+        with suppress(ServerProblem):
+            server.unload_adapter(adapter.name)
+        raise
 
 
 def _withdraw_or_log(publication: Publication, refused: Refused) -> None:
