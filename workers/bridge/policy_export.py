@@ -34,7 +34,7 @@ def export(publication: Publication, weights: Weights, *, renew: Callable[[], No
     unfinished = _unfinished(publication, publication.attempt)
     try:
         _write_export(unfinished, publication, weights, renew)
-    except OSError:  # the disk is full: don't let a partial copy occupy the remaining space
+    except Exception:  # don't let a partial copy occupy space: the disk may be full, and the publication isn't resumed
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     # Another attempt may have finished, if its worker or this one was presumed dead; its folder may be live by now.

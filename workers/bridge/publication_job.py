@@ -30,7 +30,7 @@ DISK_FULL = Failure(
 
 
 def publish(publication: Publication) -> None:
-    """Execute a claimed publication, record its result, and unload publications it replaced. Raises Superseded."""
+    """Execute a claimed publication, and record its result. Raises Superseded."""
     method = {
         Publication.Way.FOLDER: _as_folder,
         Publication.Way.ADAPTER: publish_adapter,
