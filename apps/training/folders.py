@@ -51,6 +51,11 @@ class RunFolder:
         stat = os.statvfs(folder)
         return stat.f_bavail * stat.f_frsize
 
+    def model_bytes(self) -> int:
+        """The size of its checkpoints and its model, which a later attempt replaces."""
+        files = [path for name in ("checkpoints", "model") for path in (self.path / name).rglob("*") if path.is_file()]
+        return sum(path.stat().st_size for path in files)
+
     @property
     def command_line(self) -> str:
         """The shell command that starts the run exactly as the worker does."""

@@ -1,6 +1,7 @@
 """What is known before a run starts: the model's size, the memory, and refusals."""
 
 import json
+import shutil
 import socket
 import struct
 from pathlib import Path
@@ -14,7 +15,7 @@ from apps.training.launch import check_with_worker, key_of
 from contract.configs import DpoConfig, ScratchConfig, SftConfig, run_config_from_json
 from tests import factories
 from tests.training.test_launch import a_plan
-from trainer.failures import OutOfMemory
+from trainer.failures import OutOfMemory, RunFailure
 from workers.bridge import capacity, estimates, preflight
 from workers.bridge.capacity import Capacity, local_capacity
 from workers.bridge.estimates import (
@@ -57,6 +58,13 @@ def dpo(**changes) -> DpoConfig:
 def test_a_models_size_is_read_from_the_header_of_its_weights(tmp_path: Path):
     facts = shape_of_folder(a_model(tmp_path / "model"))
     assert (facts.parameters, facts.hidden, facts.layers) == (600_000_000, 1024, 28)
+
+
+def test_a_second_copy_of_the_weights_beside_those_that_are_loaded_is_not_counted(tmp_path: Path):
+    """Some models on the hub come in their makers' own format, too."""
+    model = a_model(tmp_path / "model")
+    shutil.copy(model / "model.safetensors", model / "consolidated.safetensors")
+    assert shape_of_folder(model).parameters == 600_000_000
 
 
 @pytest.mark.parametrize(
@@ -295,6 +303,27 @@ def test_the_worker_looks_again_at_what_it_really_has(tmp_path: Path, monkeypatc
     monkeypatch.setattr(preflight, "local_capacity", lambda: Capacity("CPU", 1_000, on_gpu=False))
     with pytest.raises(OutOfMemory, match="Nothing was started"):
         preflight.check_feasibility(config, RunFolder(tmp_path), version=factories.dataset_version(), base=None)
+
+
+@pytest.mark.django_db
+def test_a_run_that_is_resumed_needs_no_second_room_for_what_it_has_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from apps.training.folders import RunFolder
+
+    model = {"path": str(a_model(tmp_path / "base", parameters=1_000_000))}
+    config = run_config_from_json({"kind": "sft", "model": model, "data": {"train": "train.jsonl"}})
+    assert isinstance(config, SftConfig)
+    run = RunFolder(tmp_path / "run")
+    monkeypatch.setattr(RunFolder, "free_bytes", lambda _: 10_000_000)  # each checkpoint takes 12 MB
+    with pytest.raises(RunFailure, match="has 10 MB left") as refused:
+        preflight.check_feasibility(config, run, version=factories.dataset_version(), base=None)
+    assert refused.value.advice == "Once there is space, resume it."
+    for step in (10, 20, 30):
+        checkpoint = run.path / "checkpoints" / f"checkpoint-{step}"
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "optimizer.pt").write_bytes(b"0" * 12_000_000)
+    preflight.check_feasibility(config, run, version=factories.dataset_version(), base=None)
 
 
 @pytest.mark.parametrize(("capability", "has_bf16"), [("7.5", False), ("8.0", True), ("10.0", True)])

@@ -85,7 +85,7 @@ def shape_of_folder(folder: Path) -> ModelShape:
         raise Unreadable(f"{folder} has no config.json") from None
     except (ValueError, RecursionError):
         raise Unreadable(f"config.json in {folder} isn't JSON") from None
-    weights = sorted(folder.glob("*.safetensors"))
+    weights = sorted(folder.glob("model*.safetensors")) or sorted(folder.glob("*.safetensors"))
     if not weights:
         raise Unreadable(f"{folder} has no *.safetensors (other formats can run code and are not loaded)")
     return shape_of_config(config, sum(_parameters_in(path) for path in weights))

@@ -132,8 +132,10 @@ def check_feasibility(
         return unknown(MODEL_UNKNOWN)
     requirements = _requirements(config, shape, capacity, _row_tokens(version))
     for refusal in _refusals(requirements, capacity, folder):
-        failure = OutOfMemory if refusal.field == "optimizer.batch_size" else RunFailure
-        raise failure(f"{refusal.message} Nothing was started.", advice="Launch it again with smaller settings.")
+        message = f"{refusal.message} Nothing was started."
+        if refusal.field == "optimizer.batch_size":
+            raise OutOfMemory(message, advice="Launch it again with smaller settings.")
+        raise RunFailure(message, advice="Once there is space, resume it.")
     return forecast_of(config, shape, capacity, version=version, base=base)
 
 
@@ -166,12 +168,13 @@ def _refusals(requirements: Estimate, capacity: Capacity | None, folder: RunFold
                 f"has {size(capacity.memory_mb * 1e6)}. Lower the batch size or the longest row, or use LoRA.",
             )
         )
-    if requirements.disk_mb * 1e6 > folder.free_bytes():
+    needed = requirements.disk_mb * 1e6 - folder.model_bytes()
+    if needed > folder.free_bytes():
         refusals.append(
             Refusal(
                 "",
                 f"The disk for runs has {size(folder.free_bytes())} left; checkpoints and the model take about "
-                f"{size(requirements.disk_mb * 1e6)}. Free some space first.",
+                f"{size(needed)}. Free some space first.",
             )
         )
     return refusals
