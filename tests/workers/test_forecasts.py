@@ -143,6 +143,14 @@ def test_runs_of_other_workspaces_count_and_are_not_named():
     assert "secret" not in forecast.basis
 
 
+def test_a_run_whose_settings_an_earlier_release_stored_keeps_no_other_from_being_planned():
+    rows = version(characters=598, rows=6000)
+    run = finished(rows, sft(), step_seconds=0.31)
+    run.config["optimizer"]["no_longer_a_setting"] = True
+    run.save()
+    assert forecast_of(sft(), SMALL, CPU, version=rows, base=None).high == pytest.approx(248, rel=0.05)
+
+
 def test_a_run_that_has_not_stepped_yet_says_what_was_expected_and_why():
     run = factories.run(
         state="running",

@@ -74,8 +74,9 @@ def from_earlier_runs(
     seconds = []
     for run in earlier:
         length_ratio = tokens / chat_tokens(run.version, shape)
-        optimizer = OptimizerConfig.from_json(run.config.get("optimizer", {}))
-        rows_ratio = config.rows_per_step / (optimizer.batch_size * optimizer.gradient_accumulation)
+        # Not read as a config, since an earlier release may have stored other settings.
+        optimizer = OptimizerConfig().to_json() | run.config.get("optimizer", {})
+        rows_ratio = config.rows_per_step / (optimizer["batch_size"] * optimizer["gradient_accumulation"])
         step = (
             min(run.step_seconds, STEP_SECONDS) + max(0.0, run.step_seconds - STEP_SECONDS) * length_ratio * rows_ratio
         )
