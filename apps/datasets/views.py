@@ -169,7 +169,7 @@ def rows(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
         "rows": shown,
         "start": start,
         "before": max(0, start - ROWS_A_PAGE),
-        "after": start + len(shown) if start + len(shown) < version.row_counts[split] else None,
+        "after": start + len(shown) if shown and start + len(shown) < version.row_counts[split] else None,
     }
     return render(request, "datasets/rows.html", context)
 

@@ -13,7 +13,7 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.desk.actions import flag
 from apps.annotation.models import Preference, Queue
 from apps.annotation.review.adjudication import adjudicate
-from apps.datasets import freezing
+from apps.datasets import freezing, queries
 from apps.datasets.files.verification import verify
 from apps.datasets.models import Version
 from apps.datasets.recipe import Recipe
@@ -80,6 +80,19 @@ def pages(version: Version) -> list[str]:
 def test_a_researcher_sees_every_page(version: Version) -> None:
     client = signed_in(factories.member(Role.RESEARCHER, of=version.workspace))
     assert [client.get(page).status_code for page in ["/datasets/", "/datasets/new/", *pages(version)]] == [200] * 9
+
+
+def test_after_the_last_row_that_pages_show_no_link_goes_on(
+    version: Version, member: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The split has three rows, of which only the first may be read."""
+    monkeypatch.setattr(queries, "SAMPLE_BYTES", 1)
+    address = reverse("datasets:rows", args=[version.dataset_id, version.number])
+    first, last = (signed_in(member).get(address, {"from": start}).content.decode() for start in (0, 1))
+    assert "from=1" in first
+    assert "No further rows" in last
+    assert 'rel="next"' not in last
+    assert "Rows 1 to" not in last
 
 
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])

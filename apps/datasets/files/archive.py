@@ -48,11 +48,14 @@ async def _nothing() -> AsyncIterator[bytes]:
 
 
 async def _stepwise(rows: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    rest = b""
+    unfinished: list[bytes] = []  # joined only at a line's end, which may be thousands of pieces away
     async for piece in rows:
-        *lines, rest = (rest + piece).split(b"\n")
-        yield await in_file_thread(_written, lines)
-    yield await in_file_thread(_written, [rest])
+        unfinished.append(piece)
+        if b"\n" in piece:
+            *lines, rest = b"".join(unfinished).split(b"\n")
+            unfinished = [rest]
+            yield await in_file_thread(_written, lines)
+    yield await in_file_thread(_written, [b"".join(unfinished)])
 
 
 def _written(lines: Sequence[bytes]) -> bytes:

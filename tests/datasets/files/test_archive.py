@@ -1,9 +1,12 @@
 """All splits in one archive, and step labels in TRL's stepwise columns."""
 
+import asyncio
 import hashlib
 import io
 import json
 import zipfile
+from collections.abc import AsyncIterator
+from time import process_time
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Queue
+from apps.datasets.files.archive import _stepwise
 from tests import factories
 from tests.accounts.clients import body_of
 from tests.datasets.rows.test_single_trajectories import freeze, inspected  # noqa: F401  # a fixture
@@ -39,6 +43,21 @@ def test_one_button_fetches_all_splits_whose_hash_is_the_versions(member: Member
     words = page.content.decode().replace("&amp;", "&").replace("&quot;", '"')
     assert f'href="{address}"' in words
     assert 'format=jsonl&split={train,validation,test}" -o "#1.jsonl"' in words
+
+
+def test_a_row_of_many_pieces_is_converted_in_time_proportional_to_its_length() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        messages = [{"role": "user", "content": "long " * 6_000_000}, {"role": "assistant", "content": "Done."}]
+        line = json.dumps({"messages": messages, "step_labels": [1]}).encode() + b"\n"
+        for start in range(0, len(line), 1024):
+            yield line[start : start + 1024]
+
+    async def converted() -> bytes:
+        return b"".join([part async for part in _stepwise(pieces())])
+
+    begun = process_time()
+    assert json.loads(asyncio.run(converted()))["labels"] == [True]
+    assert process_time() - begun < 5  # copying the row with each piece took minutes
 
 
 def test_step_labels_come_with_the_columns_of_trl(member: Membership, inspected: Queue, tmp_path: Any) -> None:  # noqa: F811
