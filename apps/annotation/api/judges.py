@@ -182,9 +182,9 @@ class ResumeView(_JudgesQueueView):
         responses={200: JudgeSerializer, 400: OpenApiResponse(description="Invalid fields.")},
     )
     def post(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
+        judge = self.judge(self.queue(queue_id), judge_id)
         serializer = ResumeJudgeSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        judge = self.judge(self.queue(queue_id), judge_id)
         if "most_cost" in serializer.validated_data:
             budget = cleaned(BudgetForm(serializer.validated_data))
             enrollment.set_budget(judge=judge, by=self.member.user, **budget)
