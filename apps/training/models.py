@@ -172,7 +172,7 @@ class RunReward(models.Model):
 
 
 class Metric(models.Model):
-    """The metrics of one step. A resumed run repeats some steps; the later values replace the earlier ones."""
+    """The metrics of one step. A resumed run loses those after its checkpoint, since it takes these steps again."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="metrics")
     step = models.PositiveIntegerField()

@@ -103,6 +103,8 @@ def apply(*, run: Run, update: RunUpdate) -> bool:
         if held.exists():
             return False
         raise Superseded(run)
+    if update.began:  # what a lost attempt measured after the checkpoint is of a model that no longer exists
+        run.metrics.filter(step__gt=update.began.step).delete()
     _store_metrics(run, update)
     RunEvent.objects.bulk_create(
         RunEvent(run=run, at=entry.at, kind=entry.kind[:30], text=entry.text, details=dict(entry.details))

@@ -73,6 +73,14 @@ def test_a_resumed_run_is_at_its_checkpoint(run: Run):
     assert run.step == 10
 
 
+def test_a_resumed_run_has_no_curves_beyond_its_checkpoint(run: Run):
+    metrics = {step: {"loss": 1 / step} for step in (9, 10, 14)}
+    progress.apply(run=run, update=RunUpdate(seq=1, offset=100, step=14, metrics=metrics))
+    began = TrainingStart(at=NOON, step=10, total_steps=40, device="cpu")
+    progress.apply(run=run, update=RunUpdate(seq=2, offset=200, began=began, metrics={11: {"loss": 0.1}}))
+    assert list(run.metrics.order_by("step").values_list("step", flat=True)) == [9, 10, 11]
+
+
 def test_an_evaluation_adds_to_the_metrics_of_its_step(run: Run):
     progress.apply(run=run, update=RunUpdate(seq=1, offset=100, metrics={10: {"loss": 0.7, "learning_rate": 0.001}}))
     progress.apply(run=run, update=RunUpdate(seq=2, offset=200, metrics={10: {"eval/loss": 0.8, "loss": 0.65}}))

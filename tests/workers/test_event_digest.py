@@ -77,6 +77,14 @@ def test_a_resumed_run_says_where_it_goes_on():
     assert happening.text == "Training continues from step 12 on cuda:0."
 
 
+def test_what_was_measured_after_the_checkpoint_of_a_resumed_run_is_left_out():
+    events = [Metrics(12, {"loss": 0.5}), Metrics(14, {"loss": 0.4}), Started(total_steps=40, step=12, device="cpu")]
+    news = digest(digested(*events, Metrics(13, {"loss": 0.3})), after=0, offset=1)
+    assert news is not None
+    assert news.metrics == {12: {"loss": 0.5}, 13: {"loss": 0.3}}
+    assert list(news.measured_at) == [12, 13]
+
+
 def test_where_else_the_curves_are_is_a_line_of_the_timeline():
     news = digest(digested(Tracked("MLflow", "https://mlflow.example.org/#/runs/7")), after=0, offset=9)
     assert news is not None

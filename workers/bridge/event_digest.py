@@ -41,6 +41,8 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> RunUpd
                     parameters=started.total_parameters,
                 )
                 step, total_steps, memory_mb = started.step, started.total_steps, started.memory_mb
+                for lost_step in [measured_step for measured_step in metrics if measured_step > started.step]:
+                    del metrics[lost_step], times[lost_step]
                 timeline.append(TimelineEntry(at, "started", _start_text(started)))
             case Progress(step=current, total=total):
                 step, total_steps = current, total

@@ -6,7 +6,6 @@ import { RunSeries } from "./run_series.js";
 /** Fills `root` (_curves.html) from the series at `url`, up to the run's progress in #run-status. */
 export class RunCurves {
   #drawnState = null;
-  #outdatedTo = null; // the last step drawn before the run was resumed, until the run has reached it again
   #panels;
   #root;
   #series;
@@ -24,11 +23,9 @@ export class RunCurves {
     const { step, seq, since } = document.getElementById("run-status").dataset;
     const state = `${step} ${seq} ${since}`;
     if (state === this.#drawnState) return;
-    if (since !== this.#since) this.#outdatedTo = this.#series.last;
+    if (since === this.#since) await this.#series.extend(this.#signal);
+    else await this.#series.load(this.#signal); // the steps after the checkpoint are gone
     this.#since = since;
-    if (this.#outdatedTo === null) await this.#series.extend(this.#signal);
-    else await this.#series.load(this.#signal); // steps since the checkpoint are measured again
-    if (Number(step) >= this.#outdatedTo) this.#outdatedTo = null;
     this.#drawnState = state;
     this.#show();
   }
