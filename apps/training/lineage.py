@@ -17,7 +17,7 @@ from django.db.models import Count, Q, QuerySet
 from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Item, Judgment
-from apps.datasets.models import Version, VersionJudgment, VersionPreference
+from apps.datasets.models import Split, Version, VersionJudgment, VersionPreference
 from apps.policies.models import Policy
 from apps.training.models import Run, RunReward
 
@@ -206,11 +206,11 @@ def _rewards() -> QuerySet[RunReward]:
 
 
 def judgments_in(versions: Collection[UUID]) -> Counter[UUID]:
-    """The number of judgments behind the rows of each version."""
+    """The number of judgments behind the training rows of each version."""
     counted: Counter[UUID] = Counter()
     if versions:
-        pairs = VersionPreference.objects.filter(version__in=versions).values_list("version")
-        singles = VersionJudgment.objects.filter(version__in=versions).values_list("version")
+        pairs = VersionPreference.objects.filter(version__in=versions, split=Split.TRAIN).values_list("version")
+        singles = VersionJudgment.objects.filter(version__in=versions, split=Split.TRAIN).values_list("version")
         counted.update(dict(pairs.annotate(Count("preference"))))
         judgments = Count("inspection", distinct=True) + Count("rating", distinct=True)
         counted.update(dict(singles.annotate(judgments=judgments)))
@@ -218,10 +218,13 @@ def judgments_in(versions: Collection[UUID]) -> Counter[UUID]:
 
 
 class Use(NamedTuple):
-    """The versions whose rows hold a judgment, and what was trained on them."""
+    """The versions whose rows hold a judgment, and what was trained on it."""
 
     versions: list[Version]
     learners: list[Learner]
+    """None unless these are training rows."""
+    split: str = ""
+    """The split of these rows, which is that of their task in every version."""
 
 
 def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory: UUID | None = None) -> Use:
@@ -231,12 +234,13 @@ def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory:
     else:
         items = Item.objects.filter(Q(pk=item) if item else Q(a=trajectory) | Q(b=trajectory))
         pair, single = Q(preference__item__in=items), Q(inspection__item__in=items) | Q(rating__item__in=items)
-    used = Q(pk__in=VersionPreference.objects.filter(pair).values("version")) | Q(
-        pk__in=VersionJudgment.objects.filter(single).values("version")
-    )
+    pairs, singles = VersionPreference.objects.filter(pair), VersionJudgment.objects.filter(single)
+    used = Q(pk__in=pairs.values("version")) | Q(pk__in=singles.values("version"))
     light = Version.objects.select_related("dataset").defer("card", "recipe", "files")
     versions = list(light.filter(used).order_by("pk")[:MAX_LINES])
-    return Use(versions, learners_from_versions([version.pk for version in versions]))
+    split = next((split for rows in (pairs, singles) for split in rows.values_list("split", flat=True)[:1]), "")
+    learners = learners_from_versions([version.pk for version in versions]) if split == Split.TRAIN else []
+    return Use(versions, learners, split)
 
 
 def judgment_for(member: Membership, judgment_id: UUID) -> Judgment | None:

@@ -13,7 +13,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership
 from apps.common import quantities
 from apps.common.sorting import by_age, by_name
-from apps.datasets.models import VersionJudgment, VersionPreference
+from apps.datasets.models import Split, VersionJudgment, VersionPreference
 from apps.gateway.models import Session
 from apps.jobs.waits import approximate_duration
 from apps.training.models import Episode, EpisodeBatch, Run, RunEvent
@@ -163,7 +163,7 @@ def _duration_text(run: Run) -> str:
 
 @dataclass(frozen=True)
 class Lineage:
-    """The judgments behind a run's version, and who gave them."""
+    """The judgments behind a run's training rows, and who gave them."""
 
     judgments: int
     annotators: list[tuple[str, str, int]]
@@ -178,8 +178,8 @@ def lineage_of(run: Run) -> Lineage | None:
     """The people, models, and rules behind the rows; three queries."""
     if run.version_id is None:
         return None
-    pairs = VersionPreference.objects.filter(version=run.version_id)
-    runs = VersionJudgment.objects.filter(version=run.version_id)
+    pairs = VersionPreference.objects.filter(version=run.version_id, split=Split.TRAIN)
+    runs = VersionJudgment.objects.filter(version=run.version_id, split=Split.TRAIN)
     counted: Counter[tuple[str, str]] = Counter()
     for sources, judgment in ((pairs, "preference"), (runs, "inspection"), (runs, "rating")):
         by_annotator = (

@@ -1,5 +1,6 @@
 """The pages of datasets, for researchers and all others."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -251,7 +252,7 @@ def test_who_judged_a_row_leads_to_the_judgment_and_what_learned_from_it(version
         address = reverse("training:lineage", args=[judgment])
         assert f'<a class="badge outline" href="{address}"' in page
         followed = client.get(address).content.decode()
-        assert "In the rows of" in followed
+        assert re.search(r"In the (train|validation|test) rows of", followed)
         item = Preference.objects.get(pk=judgment).item_id
         assert reverse("annotation:queue_item", args=[version.recipe["queues"][0], item]) in followed
 

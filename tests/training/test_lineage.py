@@ -18,6 +18,7 @@ from apps.datasets.recipe import Recipe
 from apps.policies.models import Policy
 from apps.training.lineage import learners_from, learners_from_versions, origins_of, origins_of_run, use_of
 from apps.training.models import Run, RunReward
+from apps.training.queries import lineage_of
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -25,10 +26,12 @@ pytestmark = pytest.mark.django_db
 
 @dataclass
 class Family:
-    """judgment -> version -> reward model -> (reward of) tuned; base -> reward model, tuned -> later."""
+    """judgment, held_out -> version -> reward model -> (reward of) tuned; base -> reward model, tuned -> later."""
 
     member: Membership
     judgment: Preference
+    held_out: Preference
+    """On a held-out task, so its row is in the test split."""
     version: Version
     base: Policy
     reward_model: Policy
@@ -50,8 +53,9 @@ def frozen(queue: Queue, by: Membership) -> Version:
     return version
 
 
-def pair_in(queue: Queue) -> Item:
-    task = factories.task(of=queue.workspace)
+def pair_in(queue: Queue, **fields: Any) -> Item:
+    """A pair of trajectories of a new task with these fields."""
+    task = factories.task(of=queue.workspace, **fields)
     prompt = [{"role": "user", "content": task.instruction}]
     a, b = (
         factories.trajectory(of=task, steps=[(prompt, factories.assistant_message(words))])
@@ -73,14 +77,16 @@ def trained(name: str, base: Policy, *, rewards: Policy | None = None, **fields:
 def family() -> Family:
     member = factories.member(Role.RESEARCHER)
     queue = factories.queue(of=member.workspace)
-    judgment = factories.preference(on=pair_in(queue), by=factories.annotator(of=member.workspace))
+    annotator = factories.annotator(of=member.workspace)
+    judgment = factories.preference(on=pair_in(queue), by=annotator)
+    held_out = factories.preference(on=pair_in(queue, held_out=True), by=annotator)
     version = frozen(queue, member)
     base = factories.policy(of=member.workspace, name="base", kind=Policy.Kind.MODEL, location="example/base")
     kind = Policy.Kind.REWARD_MODEL
     reward_model = trained("people's taste", base, kind=kind, algorithm="reward_model", version=version)
     tuned = trained("tuned", base, rewards=reward_model, algorithm="grpo")
     later = trained("later", tuned, rewards=reward_model, algorithm="grpo")
-    return Family(member, judgment, version, base, reward_model, tuned, later)
+    return Family(member, judgment, held_out, version, base, reward_model, tuned, later)
 
 
 def test_a_policy_descends_from_the_judgments_behind_its_reward(family: Family):
@@ -129,7 +135,24 @@ def test_an_item_and_both_of_its_trajectories_lead_to_the_same(family: Family):
     item = family.judgment.item
     uses = [use_of(item=item.pk), use_of(trajectory=item.a_id), use_of(trajectory=item.b_id)]
     assert all(use == use_of(judgment=family.judgment.pk) for use in uses)
-    assert use_of(trajectory=new_id()) == ([], [])
+    assert use_of(trajectory=new_id()) == ([], [], "")
+
+
+def test_nothing_learned_from_a_judgment_in_the_test_split(client: Client, family: Family):
+    use = use_of(judgment=family.held_out.pk)
+    assert use == ([family.version], [], "test")
+    client.force_login(family.member.user)
+    page = client.get(reverse("training:lineage", args=[family.held_out.pk])).content.decode()
+    assert "In the test rows of" in page
+    assert "Nothing is trained on test rows." in page
+    assert "people" not in page
+
+
+def test_the_page_of_a_run_counts_the_judgments_that_it_learned_from(family: Family):
+    run = family.made(family.reward_model)
+    lineage = lineage_of(run)
+    assert lineage is not None
+    assert lineage.judgments == 1
 
 
 def test_what_learned_from_a_policy_has_what_it_rewarded_and_runs_that_made_nothing_yet(family: Family):
