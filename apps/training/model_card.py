@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from apps.common.markdown import plain, table
+from apps.datasets.models import Split
 from apps.policies.held_out_success import AtLevel, levels_of_policy
 from apps.policies.models import Policy
 from apps.training.lineage import Origin, origins_of
@@ -15,10 +16,16 @@ from apps.training.models import Run
 from apps.training.plan import stored_config
 from contract.configs import InvalidConfig
 from contract.configs.fields import settable_fields
-from contract.configs.paths import at
+from contract.configs.paths import at, value_text
 from contract.hub_ids import is_hub_id
 
 FILE = "README.md"
+PIPELINES = {
+    Policy.Kind.MODEL: "text-generation",
+    Policy.Kind.REWARD_MODEL: "text-classification",
+    Policy.Kind.PROCESS_MODEL: "token-classification",
+}
+"""What hubs call the task of a model, by kind. The other kinds have no weights."""
 
 
 def model_card(policy: Policy) -> str:
@@ -40,7 +47,7 @@ def model_card(policy: Policy) -> str:
         *_success(levels_of_policy(policy)),
     ]
     if run is not None:
-        lines += ["## Settings", "", *table(("Setting", "Value"), _settings(run))]
+        lines += ["## Settings", "", *table(("Setting", "Value"), _settings(run)), *_changes(run)]
     lines += [
         "## Check it",
         "",
@@ -56,15 +63,11 @@ def _head(policy: Policy, origins: Sequence[Origin], run: Run | None) -> list[st
     bases = [origin.policy for origin in takewhile(lambda origin: origin.reward is None, origins)]
     root = bases[-1].location if bases else ""  # not a reward's base
     tags = ["agent", "retrace", *([run.algorithm] if run else [])]
-    return [
-        "---",
-        "library_name: transformers",
-        f"pipeline_tag: {'text-generation' if policy.kind == Policy.Kind.MODEL else 'text-classification'}",
-        *([f"base_model: {json.dumps(root)}"] if is_hub_id(root) else []),
-        f"tags: [{', '.join(tags)}]",
-        "---",
-        "",
-    ]
+    lines = [f"tags: [{', '.join(tags)}]"]
+    if pipeline := PIPELINES.get(Policy.Kind(policy.kind)):
+        base_lines = [f"base_model: {json.dumps(root)}"] if is_hub_id(root) else []
+        lines = ["library_name: transformers", f"pipeline_tag: {pipeline}", *base_lines, *lines]
+    return ["---", *lines, "---", ""]
 
 
 def _origin_text(policy: Policy, run: Run | None) -> str:
@@ -93,8 +96,9 @@ def _learned_from(origin: Origin) -> str:
     if origin.version is None:
         return "its own rollouts"
     version = origin.version
-    rows = sum(version.row_counts.values())
-    return f"{plain(str(version))}: {rows:,} {version.row_type.replace('_', ' ')} rows, `{version.content_hash[:12]}`"
+    rows = version.row_counts[Split.TRAIN]
+    row_type = version.row_type.replace("_", " ")
+    return f"{plain(str(version))}: {rows:,} {row_type} training rows, `{version.content_hash[:12]}`"
 
 
 def _success(levels: Sequence[AtLevel]) -> list[str]:
@@ -121,6 +125,21 @@ def _settings(run: Run) -> list[tuple[str, str]]:
         return []
     fields = [field for field in settable_fields(type(config)) if field.is_basic and field.kind != "terms"]
     return [(field.title, f"`{plain(_written(at(config, field.path)))}` {field.unit}".strip()) for field in fields]
+
+
+def _changes(run: Run) -> list[str]:
+    """The settings that were changed when the run was resumed: the table shows only their last values."""
+    changes = run.events.filter(kind="changed").order_by("pk").values_list("details", flat=True)
+    lines = [
+        "- From step {step} on, `{setting}` was {to} instead of {before}.".format(
+            step=change["step"],
+            setting=plain(change["setting"]),
+            to=plain(value_text(change["to"])),
+            before=plain(value_text(change["from"])),
+        )
+        for change in changes
+    ]
+    return [*lines, ""] if lines else []
 
 
 def _written(value: Any) -> str:

@@ -44,7 +44,7 @@ def test_it_leads_through_rewards_to_the_number_of_judgments(family: Family) -> 
     assert cells(card, "people's taste")[1:] == [
         "reward: people, weight 0.5",
         "Reward model",
-        f"{family.version}: 1 preference rows, `{family.version.content_hash[:12]}`",
+        f"{family.version}: 1 preference training rows, `{family.version.content_hash[:12]}`",
         "1",
     ]
     assert cells(card, "tuned")[1:4] == ["this policy", "GRPO", "its own rollouts"]
@@ -60,6 +60,26 @@ def test_its_base_model_is_not_that_of_its_reward(family: Family) -> None:
     reward_model = trained("small taste", small, kind=Policy.Kind.REWARD_MODEL, algorithm="reward_model")
     assert head(model_card(trained("tuned too", family.base, rewards=reward_model)))["base_model"] == "example/base"
     assert head(model_card(reward_model))["base_model"] == location
+
+
+@pytest.mark.parametrize(
+    ("kind", "pipeline"),
+    [("reward_model", "text-classification"), ("process_model", "token-classification"), ("scripted", None)],
+)
+def test_it_says_of_weights_alone_how_to_load_them(family: Family, kind: str, pipeline: str | None) -> None:
+    policy = factories.policy(of=family.member.workspace, name="other", kind=kind, location="careful")
+    metadata = head(model_card(policy))
+    assert metadata.get("pipeline_tag") == pipeline
+    assert ("library_name" in metadata, "base_model" in metadata) == (bool(pipeline), bool(pipeline))
+
+
+def test_a_setting_that_was_changed_on_resume_is_told_with_its_step(family: Family) -> None:
+    run = family.made(family.tuned)
+    details = {"setting": "optimizer.learning_rate", "from": 1e-4, "to": 1e-5, "step": 50}
+    run.events.create(kind="changed", text="Ada changed it.", details=details)
+    card = model_card(Policy.objects.get(pk=family.tuned.pk))
+    assert "\n- From step 50 on, `optimizer.learning_rate` was 1e-05 instead of 0.0001.\n" in card
+    assert "Ada" not in card
 
 
 def test_success_is_told_level_by_level(family: Family) -> None:
