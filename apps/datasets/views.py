@@ -167,9 +167,11 @@ def rows(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
         "splits": split_views(version),
         "split": Split(split),
         "rows": shown,
+        "total": version.row_counts[split],
         "start": start,
-        "before": max(0, start - ROWS_A_PAGE),
-        "after": start + len(shown) if shown and start + len(shown) < version.row_counts[split] else None,
+        "last": start + len(shown) - 1,
+        "previous": max(0, start - ROWS_A_PAGE),
+        "next": start + len(shown) if shown and start + len(shown) < version.row_counts[split] else None,
     }
     return render(request, "datasets/rows.html", context)
 
