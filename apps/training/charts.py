@@ -124,7 +124,7 @@ GROUPS = (
     Group(
         "Optimization",
         (
-            Family("Loss", ("loss", "eval/loss"), unit="nats"),
+            Family("Loss", ("loss", "eval/loss")),
             Family("Learning rate", ("learning_rate",)),
             Family("Gradient norm", ("grad_norm",)),
         ),

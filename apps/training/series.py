@@ -95,7 +95,7 @@ def series_of(run: Run, *, after: int = -1) -> dict[str, Any]:
         "steps": [1, 2, 5],
         "seconds": [0.0, 1.5, 6.0],             # since the run's first measurement
         "columns": {"eval/loss": {"rows": [2], "values": [0.7]}, "loss": {"values": [0.9, null, 0.8], "lows": …, "highs": …}},
-        "charts": [{"key": "loss", "title": "Loss", "group": …, "left": {"unit": "nats", …}, "series": [{"metric": "loss", …}]}],
+        "charts": [{"key": "loss", "title": "Loss", "group": …, "left": {"unit": "", …}, "series": [{"metric": "loss", …}]}],
         "sampled": [5]                          # steps whose rollouts can be opened
     }
 

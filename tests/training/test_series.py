@@ -47,7 +47,7 @@ def test_what_was_not_measured_is_left_out_and_what_was_no_number_is_null(client
     }
     [chart] = data["charts"]
     assert (chart["key"], chart["title"], chart["group"]) == ("loss", "Loss", "Optimization")
-    assert chart["left"] == {"title": "", "unit": "nats", "format": ""}
+    assert chart["left"] == {"title": "", "unit": "", "format": ""}
     assert chart["series"] == [
         {"metric": "loss", "name": "training", "band": "", "is_right": False},
         {"metric": "eval/loss", "name": "validation", "band": "", "is_right": False},
