@@ -21,31 +21,31 @@ from apps.datasets.models import Split, Version, VersionJudgment, VersionPrefere
 from apps.policies.models import Policy
 from apps.training.models import Run, RunReward
 
-DEEPEST = 30
 MAX_POLICIES = 200
 MAX_LINES = 200
 
+# UNION lets each policy in once, so the walks end even for a cycle. They go by generation, so the nearest policies come first.
 PARENTS = """
-    WITH RECURSIVE above (policy, depth) AS (
-        SELECT root, 0 FROM unnest(%s::uuid[]) AS root
+    WITH RECURSIVE above (policy) AS (
+        SELECT root FROM unnest(%s::uuid[]) AS root
         UNION
-        SELECT parent.policy, depth + 1 FROM above CROSS JOIN LATERAL (
+        SELECT parent.policy FROM above CROSS JOIN LATERAL (
             SELECT base_id AS policy FROM policies_policy WHERE id = above.policy
             UNION SELECT reward.policy_id FROM training_run AS run JOIN training_runreward AS reward ON reward.run_id = run.id
             WHERE run.result_id = above.policy
-        ) AS parent WHERE parent.policy IS NOT NULL AND depth < %s
-    ) SELECT policy FROM above GROUP BY policy ORDER BY min(depth), policy LIMIT %s
+        ) AS parent WHERE parent.policy IS NOT NULL
+    ) SELECT policy FROM above LIMIT %s
 """
 CHILDREN = """
-    WITH RECURSIVE below (policy, depth) AS (
-        SELECT root, 0 FROM unnest(%s::uuid[]) AS root
+    WITH RECURSIVE below (policy) AS (
+        SELECT root FROM unnest(%s::uuid[]) AS root
         UNION
-        SELECT child.policy, depth + 1 FROM below CROSS JOIN LATERAL (
+        SELECT child.policy FROM below CROSS JOIN LATERAL (
             SELECT id AS policy FROM policies_policy WHERE base_id = below.policy
             UNION SELECT run.result_id FROM training_runreward AS reward JOIN training_run AS run ON run.id = reward.run_id
             WHERE reward.policy_id = below.policy
-        ) AS child WHERE child.policy IS NOT NULL AND depth < %s
-    ) SELECT policy FROM below GROUP BY policy ORDER BY min(depth), policy LIMIT %s
+        ) AS child WHERE child.policy IS NOT NULL
+    ) SELECT policy FROM below LIMIT %s
 """
 
 
@@ -178,11 +178,11 @@ def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
 
 
 def _policies_reached(query: str, roots: Iterable[UUID]) -> list[UUID]:
-    visited = list(roots)
-    if not visited:
+    root_ids = list(roots)
+    if not root_ids:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(query, [visited, DEEPEST, MAX_POLICIES])
+        cursor.execute(query, [root_ids, MAX_POLICIES])
         return [policy for (policy,) in cursor.fetchall()]
 
 

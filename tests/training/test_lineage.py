@@ -175,6 +175,14 @@ def test_a_policy_that_rewards_the_next_one_and_descends_from_it_ends_the_walk(f
     assert any(learner.is_repeated for learner in learners_from(family.tuned))
 
 
+def test_the_fiftieth_generation_descends_from_the_first_one(family: Family):
+    newest = family.base
+    for number in range(50):
+        newest = trained(f"generation {number}", newest, algorithm="grpo")
+    assert [origin.policy for origin in origins_of(newest)][-1] == family.base
+    assert newest in [learner.policy for learner in learners_from(family.base)]
+
+
 def test_what_is_read_takes_the_same_queries_however_much_there_is(family: Family, django_assert_num_queries):
     def longer(start: Policy) -> Policy:
         policy = start
