@@ -208,6 +208,8 @@ def test_verifying_finds_a_changed_file(version: Version, member: Membership) ->
         in signed_in(member).post(page, headers={"HX-Request": "true"}).content.decode()
     )
     call_command("verify_version", "Shop pairs")
+    with pytest.raises(CommandError, match="no such frozen version"):
+        call_command("verify_version", "Shop pairs", 0)
 
     path = Path(default_storage.path(version.files["jsonl"]["train"]["name"]))
     path.chmod(0o644)

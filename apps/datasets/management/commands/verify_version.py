@@ -22,7 +22,7 @@ class Command(BaseCommand):
         versions = Version.objects.frozen().select_related("dataset").order_by("dataset", "number")
         if options["dataset"]:
             versions = versions.filter(_named(options["dataset"]))
-        if options["number"]:
+        if options["number"] is not None:
             versions = versions.filter(number=options["number"])
         if not versions:
             raise CommandError("There is no such frozen version. Leave out the arguments to verify all of them.")
