@@ -48,6 +48,9 @@ LEASE_SECONDS = 120
 DEADLINE_SECONDS = 24 * 3600
 MAX_DEADLINE_SECONDS = 7 * 24 * 3600
 MAX_CALLS = 20
+"""Default maximum of calls in an episode."""
+MAX_RUNNER_CALLS = 1000
+"""The largest maximum."""
 TURN_SECONDS = 5.0
 """How long batches of one workspace are counted before those of the next."""
 MAX_BYTES = 64_000_000

@@ -45,6 +45,8 @@ def test_rollouts_start_and_can_be_cancelled_and_resumed(client, researcher):
         ({"levels": ["L99"]}, "no level 'L99'"),
         ({"policy": "00000000-0000-0000-0000-000000000000"}, "no such policy"),
         ({"count": 0}, "This is too small. Give 1 or more."),
+        ({"steps": 201}, "This is too large. Give 200 or less."),
+        ({"steps": 1001, "played_by": "runners"}, "This is too large. Give 1000 or less."),
     ],
 )
 def test_refusals_say_what_was_given_and_expected(client, researcher, changes, words):

@@ -17,10 +17,17 @@ from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
-from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, MAX_DEADLINE_SECONDS, start_for_runners
+from apps.training.runner_rollouts import (
+    DEADLINE_SECONDS,
+    LEASE_SECONDS,
+    MAX_DEADLINE_SECONDS,
+    MAX_RUNNER_CALLS,
+    start_for_runners,
+)
 from apps.training.task_list import MAX_TASKS, BadTask, read_task
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import rollout_batches
+from apps.trajectories.rollouts.rollout_batches import MAX_STEPS
 from contract.trajectory import Task
 
 
@@ -58,7 +65,10 @@ class NewRolloutsSerializer(RequestSerializer):
     samples = serializers.IntegerField(default=1, min_value=1, max_value=64, help_text="Attempts per task.")
     temperature = serializers.FloatField(default=1.0, min_value=0, max_value=5)
     steps = serializers.IntegerField(
-        default=20, min_value=1, max_value=200, help_text="An attempt is cut off after this many steps."
+        default=20,
+        min_value=1,
+        max_value=MAX_RUNNER_CALLS,
+        help_text=f"An attempt is cut off after this many steps, at most {MAX_STEPS}, or with runners after this many calls.",
     )
     tool_calls = serializers.ChoiceField(
         choices=["native", "react"], default="native", help_text="react: plain text, for models without tool calling."
@@ -97,6 +107,8 @@ class NewRolloutsSerializer(RequestSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["tasks"] and attrs["played_by"] != "runners":
             raise ValidationError({"tasks": ["Only runners play listed tasks: set played_by to runners."]})
+        if attrs["steps"] > MAX_STEPS and attrs["played_by"] != "runners":
+            raise ValidationError({"steps": [f"This is too large. Give {MAX_STEPS} or less."]})
         return attrs
 
 

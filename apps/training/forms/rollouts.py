@@ -10,9 +10,16 @@ from apps.accounts.models import Membership
 from apps.common.environments import CHOICES, LEVELS
 from apps.gateway.targets import answering
 from apps.policies.models import Policy
-from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, MAX_CALLS, MAX_DEADLINE_SECONDS
+from apps.training.runner_rollouts import (
+    DEADLINE_SECONDS,
+    LEASE_SECONDS,
+    MAX_CALLS,
+    MAX_DEADLINE_SECONDS,
+    MAX_RUNNER_CALLS,
+)
 from apps.training.task_list import BadTask, read_tasks
 from apps.training.workspace_tasks import workspace_environments
+from apps.trajectories.rollouts.rollout_batches import MAX_STEPS
 from contract.trajectory import Task
 
 
@@ -38,7 +45,7 @@ class RolloutForm(forms.Form):
     temperature = forms.FloatField(min_value=0, max_value=5, initial=1.0, help_text="For language models; 0 is greedy.")
     steps = forms.IntegerField(
         min_value=1,
-        max_value=200,
+        max_value=MAX_STEPS,
         initial=20,
         required=False,
         label="Maximum steps",
@@ -94,7 +101,7 @@ class RunnerRolloutForm(forms.Form):
     )
     samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts per task")
     steps = forms.IntegerField(
-        min_value=1, max_value=1000, initial=MAX_CALLS, label="Maximum calls", help_text="Per episode."
+        min_value=1, max_value=MAX_RUNNER_CALLS, initial=MAX_CALLS, label="Maximum calls", help_text="Per episode."
     )
     lease_seconds = forms.IntegerField(
         min_value=10,

@@ -58,6 +58,8 @@ ROLLOUTS = register(
 
 
 MAX_EPISODES = 20_000
+MAX_STEPS = 200
+"""The largest number of steps after which an attempt may be cut off."""
 
 
 class RolloutRefused(Exception):
