@@ -7,6 +7,7 @@ so the user proxy has the role “assistant” there and the agents have “user
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,9 +19,13 @@ from contract import jsontext
 
 SHAPE = "`messages` with `source` and `type` “TextMessage” and the like, or `chat_history` with `role` and `name`"
 KEYS = ("messages", "chat_history", "chat_messages")
-SAID = frozenset({"TextMessage", "MultiModalMessage", "StructuredMessage", "CodeGenerationEvent"})
+GENERATED = "CodeGenerationEvent"
+"""A model's message, although it never reports usage."""
+SAID = frozenset({"TextMessage", "MultiModalMessage", "StructuredMessage", GENERATED})
 BY_PROGRAM = frozenset({"ToolCallSummaryMessage", "HandoffMessage", "StopMessage", "CodeExecutionEvent"})
 EVENTS = frozenset({"ToolCallRequestEvent", "ToolCallExecutionEvent", "ThoughtEvent"})
+EXECUTED = re.compile(r"exitcode: \S+ \(execution (?:succeeded|failed)\)\nCode output:")
+"""How version 0.2 reports what code printed, in the name of the agent that ran it."""
 KNOWN = SAID | BY_PROGRAM | EVENTS
 PEOPLE = frozenset({"user", "human", "admin", "user_proxy", "userproxy", "user_proxy_agent", "userproxyagent"})
 
@@ -76,7 +81,7 @@ def _of_team(entry: dict[str, Any], has_usage: bool) -> Iterator[Message]:
         yield {"role": "user", "name": name, "content": mapping(entry.get("result")).get("output")}
     elif _is_person(name):
         yield {"role": "user", "content": _parts(content)}
-    elif kind in BY_PROGRAM or (kind in SAID and has_usage and not usage):
+    elif kind in BY_PROGRAM or (kind in SAID and kind != GENERATED and has_usage and not usage):
         yield {"role": "assistant", "name": name, "content": _parts(content), "loss": False}
     elif kind in SAID:
         yield {"role": "assistant", "name": name, "content": _parts(content), "usage": usage}
@@ -86,6 +91,8 @@ def _of_history(entry: dict[str, Any]) -> Iterator[Message]:
     results = entry.get("tool_responses")
     if type(results) is list and results:
         yield from (mapping(result) for result in results)
+    elif EXECUTED.match(text(entry.get("content"))):
+        yield {**entry, "role": "user"}
     elif entry.get("role") == "user" and entry.get("name") and not _is_person(entry["name"]):
         yield {**entry, "role": "assistant"}
     elif entry.get("role") == "assistant" and _is_person(entry.get("name")):

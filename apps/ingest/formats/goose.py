@@ -21,7 +21,19 @@ def _accepts(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not list or len(row) < 2:
         raise BadRow(f"The record is {jsontext.describe(row)} without messages.", f"{SHAPE}.")
-    yield chat_trajectory(Chat({"info": mapping(row[0])}, row[1:], ()))
+    yield chat_trajectory(Chat({"info": mapping(row[0])}, list(map(_readable, row[1:])), ()))
+
+
+def _readable(message: Json) -> Json:
+    """The message without calls that goose couldn't parse: it keeps only the error, which is also their result."""
+    content = mapping(message).get("content")
+    if type(content) is not list:
+        return message
+    return {**message, "content": [part for part in content if not _is_unparsed(mapping(part))]}
+
+
+def _is_unparsed(part: dict[str, Json]) -> bool:
+    return part.get("type") == "toolRequest" and not mapping(mapping(part.get("toolCall")).get("value")).get("name")
 
 
 FORMAT = Format(

@@ -41,10 +41,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     details: dict[str, Any] = {"trace": {key: trace[key] for key in OF_TRACE if trace.get(key)}}
     if scores:
         details["scores"] = [
-            {key: score[key] for key in ("name", "value", "comment") if score.get(key)} for score in scores
+            {key: score[key] for key in ("name", "value", "stringValue", "comment") if score.get(key) not in (None, "")}
+            for score in scores
         ]
     spans = [_span(mapping(entry)) for entry in optional_list(row, "observations")]
-    scores_by_name = {text(score.get("name")): score.get("value") for score in scores}
+    # The number of a category is its position in a list of categories.
+    scores_by_name = {text(score.get("name")): first_of(score, "stringValue", "value") for score in scores}
     for record in trajectories_of(spans, trace=text(trace.get("id")), details=details, answer=trace.get("output")):
         if record.whole is None:
             record.outcome.reward = reward_of(first_of(scores_by_name, *REWARD))

@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.chat import Chat, chat_trajectory
-from apps.ingest.normalization.fields import mapping, optional_list, text
+from apps.ingest.normalization.fields import mapping, optional_list, seconds_of, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
 
@@ -16,13 +16,19 @@ ROLES = {"system_message": "system", "user_message": "user", "assistant_message"
 REASONING, ENCRYPTED = "reasoning_message", "hidden_reasoning_message"
 CALLS = ("tool_call_message", "approval_request_message")
 RESULT = "tool_return_message"
-KNOWN = frozenset({*ROLES, REASONING, ENCRYPTED, *CALLS, RESULT})
+SUMMARY = "summary_message"
+"""What the agent is shown in place of earlier messages."""
+KNOWN = frozenset({*ROLES, REASONING, ENCRYPTED, *CALLS, RESULT, SUMMARY})
 
 
 def _entries(row: Json) -> list[dict[str, Any]]:
     entry = row if type(row) is list else mapping(row).get("messages")
     entries = [mapping(message) for message in entry] if type(entry) is list else []
-    return entries if entries and text(entries[0].get("message_type")) in KNOWN else []
+    if not any(text(message.get("message_type")) in KNOWN for message in entries):
+        return []
+    times = [at for message in entries if (at := seconds_of(message.get("date"))) is not None]
+    is_newest_first = bool(times) and times[0] > times[-1]  # the API's default
+    return entries[::-1] if is_newest_first else entries
 
 
 def _accepts(row: Json) -> bool:
@@ -42,15 +48,18 @@ def _message(entry: dict[str, Any]) -> Iterator[Message]:
     kind = text(entry.get("message_type"))
     if kind in ROLES:
         yield {"role": ROLES[kind], "content": entry.get("content")}
+    elif kind == SUMMARY:
+        yield {"role": "user", "content": entry.get("summary")}
     elif kind == REASONING:
         yield {"role": "reasoning", "content": entry.get("reasoning")}
     elif kind in CALLS:
         for call in optional_list(entry, "tool_calls") or [entry.get("tool_call")]:
             yield {"role": "function_call", **mapping(call)}
     elif kind == RESULT:
-        failed = entry.get("status") == "error"
-        answer = {"tool_call_id": entry.get("tool_call_id"), "name": entry.get("name")}
-        yield {"role": "tool", **answer, "content": entry.get("tool_return"), "is_error": failed or None}
+        for result in map(mapping, optional_list(entry, "tool_returns") or [entry]):
+            failed = result.get("status") == "error"
+            answer = {"tool_call_id": result.get("tool_call_id"), "name": result.get("name")}
+            yield {"role": "tool", **answer, "content": result.get("tool_return"), "is_error": failed or None}
 
 
 FORMAT = Format(

@@ -20,6 +20,8 @@ SHAPE = "lines with `source`, `message` and `type` “OrchestrationEvent”, “
 SAID = frozenset({"OrchestrationEvent", "AgentEvent", "WebSurferEvent"})
 CALLED = "LLMCallEvent"
 PEOPLE = frozenset({"user", "human", "userproxy", "orchestrator (userproxy)", "orchestrator (user)"})
+TERMINALS = frozenset({"computerterminal", "executor"})
+"""Agents that run code without asking a model."""
 NOTES = "(termination condition)"
 
 
@@ -42,7 +44,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         if kind not in SAID:
             continue
         speaker = source.split(" (")[0]
-        if source.lower() in PEOPLE or source.endswith(NOTES):
+        if speaker.lower() in TERMINALS:
+            conversation.add({"role": "tool", "name": speaker, "content": line.get("message")})
+        elif source.lower() in PEOPLE or source.endswith(NOTES):
             conversation.add({"role": "user", "content": line.get("message")})
         elif step := conversation.add({"role": "assistant", "name": speaker, "content": line.get("message")}):
             step.prompt_tokens, step.completion_tokens = (tokens or None for tokens in usage.values())

@@ -67,10 +67,16 @@ def _input_message(part: dict[str, Any]) -> Message:
         return {"role": "user", "content": text(content)}
     if kind in ("tool-return", "retry-prompt"):
         answer = {"role": "tool", "tool_call_id": part.get("tool_call_id"), "name": part.get("tool_name")}
-        return {**answer, "content": content, "is_error": kind == "retry-prompt"}
+        return {**answer, "content": _returned(content), "is_error": kind == "retry-prompt"}
     raise BadRow(
         f"A part of a request has the kind “{text(kind)[:40]}”.", "system-, user- or retry-prompt, tool-return."
     )
+
+
+def _returned(content: Json) -> Json:
+    """What a tool returned as the model saw it: JSON, unless it includes files."""
+    has_files = type(content) is list and any("kind" in mapping(item) for item in content)
+    return content if has_files else text(content)
 
 
 def _written(part: dict[str, Any]) -> Json:
@@ -84,7 +90,11 @@ def _written(part: dict[str, Any]) -> Json:
         call = {"id": part.get("tool_call_id"), "name": part.get("tool_name"), "arguments": part.get("args")}
         return {"type": "tool_call", **call}
     if kind == "builtin-tool-return":
-        return {"type": "tool_result", "tool_use_id": part.get("tool_call_id"), "content": part.get("content")}
+        return {
+            "type": "tool_result",
+            "tool_use_id": part.get("tool_call_id"),
+            "content": _returned(part.get("content")),
+        }
     return part
 
 

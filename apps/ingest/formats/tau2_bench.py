@@ -130,6 +130,11 @@ def _add(conversation: Conversation, entry: dict[str, Any]) -> None:
     message: Message = {key: value for key, value in entry.items() if key not in OF_MESSAGE and value is not None}
     if entry.get("role") == "user":
         message.pop("tool_calls", None)
+    reply = mapping(entry.get("raw_data"))
+    choices = reply.get("choices")
+    reply = mapping(choices[0]) if type(choices) is list and choices else reply
+    if entry.get("role") == "assistant" and (thought := mapping(reply.get("message")).get("reasoning_content")):
+        message.setdefault("reasoning_content", thought)
     if entry.get("role") == "tool":
         message |= {"tool_call_id": entry.get("id"), "is_error": bool(entry.get("error"))}
     step = conversation.add(message)

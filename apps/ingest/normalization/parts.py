@@ -20,6 +20,9 @@ UNREADABLE = BOUNDS | {"redacted_thinking", "redacted-reasoning"}
 REASONING = frozenset({"reasoning", "thinking"})
 FAILED = frozenset({"output-error", "error"})
 ANSWERED = frozenset({"output-available", "result", "completed"})
+RUNS_CODE = "code_execution"
+"""Gemini's built-in tool, whose code and results are parts of the model's message."""
+CODE_FAILED = frozenset({"OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"})
 
 
 def kind_of(part: Json) -> str:
@@ -33,6 +36,12 @@ def call_of(entry: Json) -> Json | None:
     part, kind = mapping(entry), kind_of(entry)
     if kind in CALLS and ("name" in part or "value" in part or "function" in part):
         return part.get("value", part)
+    if type(code := first_of(part, "executable_code", "executableCode")) is dict:
+        return {
+            "id": code.get("id"),
+            "name": RUNS_CODE,
+            "arguments": {key: code.get(key) for key in ("language", "code")},
+        }
     gemini = first_of(part, "function_call", "functionCall")
     if type(gemini) is dict:
         return {"id": gemini.get("id"), "name": gemini.get("name"), "arguments": first_of(gemini, "args", "arguments")}
@@ -66,6 +75,10 @@ def reasoning_of(entry: Json) -> str | None:
 def result_of(entry: Json) -> Message | None:
     """The tool result that a part is or contains, as a message; None otherwise."""
     part, kind = mapping(entry), kind_of(entry)
+    if type(ran := first_of(part, "code_execution_result", "codeExecutionResult")) is dict:
+        return _answer(
+            ran.get("id"), RUNS_CODE, text(ran.get("output")), is_error=text(ran.get("outcome")) in CODE_FAILED
+        )
     gemini = first_of(part, "function_response", "functionResponse")
     if type(gemini) is dict:
         return _answer(gemini.get("id"), gemini.get("name"), gemini.get("response"))

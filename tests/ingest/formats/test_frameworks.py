@@ -125,6 +125,28 @@ def test_a_history_of_autogen_is_read_by_its_names():
     ]
 
 
+def test_what_code_printed_in_a_history_of_autogen_is_context():
+    printed = "exitcode: 0 (execution succeeded)\nCode output: README.md"
+    chat = [
+        {"role": "assistant", "name": "user_proxy", "content": "Count."},
+        {"role": "user", "name": "coder", "content": "```sh\nls\n```"},
+        {"role": "user", "name": "code_runner", "content": printed},
+        {"role": "user", "name": "coder", "content": "One."},
+    ]
+    turns = plain(read("autogen", {"chat_history": chat}))
+    assert [turn[:3] for turn in turns[2:]] == [(False, "user", printed), (True, "assistant", "One.")]
+
+
+def test_code_that_an_agent_of_autogen_writes_is_its_own_although_it_reports_no_usage():
+    row = copy.deepcopy(EXAMPLES["autogen"])
+    row["messages"].append({"source": "coder", "type": "CodeGenerationEvent", "content": "```sh\nls\n```"})
+    row["messages"].append({"source": "coder", "type": "CodeExecutionEvent", "result": {"output": "README.md"}})
+    assert [turn[:3] for turn in plain(read("autogen", row))[-2:]] == [
+        (True, "assistant", "```sh\nls\n```"),
+        (False, "user", "README.md"),
+    ]
+
+
 def test_what_a_program_said_in_an_agents_name_is_context():
     row = copy.deepcopy(EXAMPLES["autogen"])
     row["messages"].insert(1, {"source": "runner", "type": "TextMessage", "content": "ok", "models_usage": None})
@@ -333,6 +355,13 @@ def test_agents_of_magentic_one_are_one_policy_and_its_program_is_none():
     ]
 
 
+@pytest.mark.parametrize("name", ["ComputerTerminal", "Executor"])
+def test_what_a_terminal_of_magentic_one_prints_is_a_result(name: str):
+    ran = {"source": name, "message": "The script ran, then exited with Unix exit code: 0", "type": "AgentEvent"}
+    record = read("magentic-one", [*EXAMPLES["magentic-one"], ran])
+    assert plain(record)[-1][:3] == (False, "tool", ran["message"])
+
+
 def test_encrypted_reasoning_of_letta_is_left_out():
     entries = [
         {"message_type": "user_message", "content": "go"},
@@ -352,6 +381,51 @@ def test_reasoning_calls_and_results_of_letta_are_entries_of_their_own():
     )
     assert last.context == [{"role": "tool", "tool_call_id": "c1", "content": "5"}]
     assert last.message["content"] == "5"
+
+
+def test_messages_of_letta_are_read_from_the_oldest_to_the_newest():
+    entries = [{**entry, "date": f"2026-01-01T00:00:{at:02}+00:00"} for at, entry in enumerate(EXAMPLES["letta"])]
+    assert plain(read("letta", entries[::-1])) == plain(read("letta", entries))
+
+
+def test_each_of_lettas_parallel_calls_has_its_result():
+    calls = [{"name": "add", "arguments": "{}", "tool_call_id": name} for name in ("c1", "c2")]
+    results = [
+        {"tool_call_id": "c1", "status": "success", "tool_return": "5"},
+        {"tool_call_id": "c2", "status": "error", "tool_return": "Too large."},
+    ]
+    entries = [
+        {"message_type": "summary_message", "summary": "They add."},
+        {"message_type": "tool_call_message", "tool_call": calls[0], "tool_calls": calls},
+        {"message_type": "tool_return_message", **results[0], "tool_returns": results},
+    ]
+    record = read("letta", entries)
+    assert record.steps[0].context == [{"role": "user", "content": "They add."}]
+    assert record.closing == [
+        {"role": "tool", "tool_call_id": "c1", "content": "5"},
+        {"role": "tool", "tool_call_id": "c2", "content": "Too large.", "is_error": True},
+    ]
+
+
+def test_objects_that_a_tool_of_pydantic_ai_returns_are_text():
+    turns = copy.deepcopy(EXAMPLES["pydantic-ai"])
+    [returned] = [part for turn in turns for part in turn["parts"] if part["part_kind"] == "tool-return"]
+    returned["content"] = [{"name": "README.md"}]
+    assert read("pydantic-ai", turns).steps[1].context[0]["content"] == '[{"name":"README.md"}]'
+    wrong = [{"type": "missing", "loc": ["path"], "msg": "Field required"}]
+    returned |= {"part_kind": "retry-prompt", "content": wrong}
+    assert json.loads(read("pydantic-ai", turns).steps[1].context[0]["content"]) == wrong
+    returned |= {"part_kind": "tool-return", "content": ["The picture:", {"kind": "image-url", "url": "https://a.b/c"}]}
+    assert len(read("pydantic-ai", turns).steps[1].context[0]["content"]) == 2
+
+
+def test_a_call_that_goose_could_not_parse_does_not_keep_its_session_out():
+    failed = {"status": "error", "error": "It isn't JSON."}
+    asked = {"role": "assistant", "content": [{"type": "toolRequest", "id": "c9", "toolCall": failed}]}
+    answered = {"role": "user", "content": [{"type": "toolResponse", "id": "c9", "toolResult": failed}]}
+    record = read("goose", [*EXAMPLES["goose"], asked, answered])
+    assert record.steps[-1].message == {"role": "assistant", "content": ""}
+    assert record.closing == [{"role": "tool", "tool_call_id": "c9", "content": "It isn't JSON.", "is_error": True}]
 
 
 def mlflow(number: int, kind: str, inputs: Any, answer: Any, **more: Any) -> dict[str, Any]:

@@ -71,3 +71,18 @@ def test_contents_that_are_none_are_refused():
 def test_parts_that_say_what_they_are_are_not_geminis():
     shown = [{"role": "user", "parts": [{"type": "text", "text": "Hi"}]}, {"role": "assistant", "parts": []}]
     assert recognize([shown]).name == "openai-chat"
+
+
+def test_what_code_that_gemini_ran_itself_printed_is_a_result():
+    parts = [
+        {"text": "I count."},
+        {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+        {"text": "One."},
+    ]
+    asked = {"role": "user", "parts": [{"text": "How many?"}]}
+    first, last = read({"contents": [asked, {"role": "model", "parts": parts}]}).steps
+    [call] = first.message["tool_calls"]
+    assert (first.message["content"], call["function"]["arguments"]["code"]) == ("I count.", "print(1)")
+    result = {"role": "tool", "tool_call_id": call["id"], "name": "code_execution", "content": "1"}
+    assert (last.context, last.message["content"]) == ([result], "One.")

@@ -316,3 +316,13 @@ def test_the_outcome_of_a_trace_is_not_that_of_its_sub_agents():
     main, part = formats.named("langfuse").read(row, "f")
     assert (main.success, main.reward, main.whole) == (True, 0.5, None)
     assert (part.success, part.reward, part.whole) == (None, None, main)
+
+
+def test_a_score_of_a_category_is_read_by_its_name_and_a_score_of_zero_is_kept():
+    category = {"name": "success", "dataType": "CATEGORICAL", "value": 1, "stringValue": "no"}  # the second category
+    record = read("langfuse", trace(generation(1, [ASKED], ANSWER), scores=[category, {"name": "reward", "value": 0}]))
+    assert (record.success, record.reward) == (False, 0.0)
+    assert record.info["scores"] == [
+        {"name": "success", "value": 1, "stringValue": "no"},
+        {"name": "reward", "value": 0},
+    ]

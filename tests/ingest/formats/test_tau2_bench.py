@@ -45,3 +45,12 @@ def test_what_tau2_says_in_the_agents_place_is_context():
     assert steps_of(begun, asked, {**answered, "usage": used}) == ["Restart it."]
     assert steps_of(begun, asked, answered) == ["Have you checked it?", "Restart it."]
     assert steps_of({**greeting, "usage": used}, asked) == ["Hi! How can I help you today?"]
+
+
+def test_reasoning_is_read_from_the_models_response():
+    thought = {"message": {"content": "Restart it.", "reasoning_content": "It may be stuck."}}
+    for raw in (thought, {"choices": [thought]}):
+        answer = {"role": "assistant", "content": "Restart it.", "raw_data": raw}
+        simulation = {**ROW["simulations"][0], "messages": [{"role": "user", "content": "No signal."}, answer]}
+        [step] = read("tau2-bench", {**ROW, "simulations": [simulation]}).steps
+        assert step.message["reasoning_content"] == "It may be stuck."
