@@ -106,7 +106,7 @@ class Reading:
             self.verdict = Verdict(row, *format.judges(entry))
         room, originals = _Budget(len(body)), _Originals(body)
         for index, record in enumerate(format.read(entry, filename)):
-            is_judged = outcomes and (index == 0 or record.part is not None)  # the others belong to sub-agents
+            is_judged = outcomes and record.whole is None and (index == 0 or record.part is not None)
             if outcomes and is_judged:
                 outcomes.complete(record, row.file)
             self.warnings += _without_nonfinite_rewards(record)

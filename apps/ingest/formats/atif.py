@@ -14,7 +14,7 @@ from typing import Any
 from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
 from apps.ingest.normalization.fields import count, first_of, mapping, optional_list, required_list, text
-from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord, numbered, read_each
 from contract import jsontext
 
 EXPECTED = "An object with `schema_version` “ATIF-v1.…”, `agent` and `steps`."
@@ -36,8 +36,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
     if "steps" not in row and row and all(map(_is_run, row.values())):
-        for run in row.values():
-            yield from _trajectories(run)
+        yield from read_each(((f"Run {name[:40]}", run) for name, run in row.items()), _trajectories)
         return
     yield from _trajectories(row)
 
@@ -56,8 +55,8 @@ def _trajectories(row: dict[str, Json], whole: TrajectoryRecord | None = None) -
     )
     record.whole = whole
     yield record
-    for inner in optional_list(row, "subagent_trajectories"):
-        yield from _trajectories(mapping(inner), whole or record)
+    sub_agents = numbered("Sub-agent", optional_list(row, "subagent_trajectories"))
+    yield from read_each(sub_agents, lambda inner: _trajectories(mapping(inner), whole or record))
 
 
 def _add(conversation: Conversation, entry: Json) -> None:

@@ -26,7 +26,10 @@ from apps.ingest.records import BadRow, Json, Message, Outcome, TaskRecord, Traj
 from contract import jsontext
 
 EXPECTED = "Lines with `sessionId`, `uuid`, `parentUuid`, `type` and `message`, as Claude Code keeps them."
-ASIDE = ("summary", "file-history-snapshot", "queue-operation", "system", "progress", "attachment")
+ASIDE = (
+    *("summary", "file-history-snapshot", "queue-operation", "system", "progress", "attachment"),
+    *("permission-mode", "mode", "custom-title", "ai-title", "agent-name", "last-prompt", "worktree-state", "pr-link"),
+)
 """Lines of these types aren't part of the chat; a session may begin with one."""
 SYNTHETIC = "<synthetic>"
 """The model name of messages that Claude Code generates itself, such as errors."""
@@ -55,7 +58,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not list:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
     lines = [
-        line for line in _streamed([mapping(line) for line in row]) if line.get("uuid") and type(line["uuid"]) is str
+        line
+        for line in _streamed([_with_prompt(mapping(line)) for line in row])
+        if line.get("uuid") and type(line["uuid"]) is str
     ]
     threads: dict[Thread, list[Line]] = {}
     of_line: dict[str, Thread] = {}
@@ -82,6 +87,14 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         for trajectory, (_, own_lines) in zip(trajectories, chats, strict=True):
             trajectory.part = own_lines
     yield from trajectories
+
+
+def _with_prompt(line: Line) -> Line:
+    """What the user sent while the agent worked is stored as an attachment: the same line as a message. Other lines are unchanged."""
+    attached = mapping(line.get("attachment"))
+    if line.get("type") != "attachment" or attached.get("type") != "queued_command":
+        return line
+    return {**line, "type": "user", "message": {"role": "user", "content": attached.get("prompt")}}
 
 
 def _streamed(lines: list[Line]) -> list[Line]:

@@ -12,7 +12,17 @@ from collections.abc import Iterator
 from apps.ingest.formats import Format
 from apps.ingest.normalization.columns import NAME, POLICY, TERMINATION, Columns, named, nonempty_text, succeeded
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
-from apps.ingest.normalization.fields import count, mapping, number, prompt_key, prompt_of, required_list, text
+from apps.ingest.normalization.fields import (
+    count,
+    first_of,
+    mapping,
+    number,
+    prompt_key,
+    prompt_of,
+    required_list,
+    text,
+)
+from apps.ingest.normalization.roles import role_of
 from apps.ingest.normalization.swe_bench import instance_environment, issue_of
 from apps.ingest.records import BadRow, Json, Outcome, StepRecord, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
@@ -71,13 +81,13 @@ def _add(conversation: Conversation, message: Json, clock: float | None) -> floa
     extra = mapping(mapping(message).get("extra"))
     if extra:
         message = {key: value for key, value in message.items() if key != "extra"}
-    step = conversation.add(message)
+    step = _answer(conversation, message) if mapping(message).get("object") == "response" else conversation.add(message)
     time = number(extra.get("timestamp"))
     if step is None:
         if extra.get("exception_info") and conversation.waiting:
             conversation.waiting[-1]["is_error"] = True
         return time or clock
-    _describe(step, extra)
+    _describe(step, extra, mapping(first_of(mapping(extra.get("response")), "usage") or mapping(message).get("usage")))
     response = mapping(extra.get("response"))
     start = clock or number(response.get("created"))
     if time and start and time >= start:
@@ -85,10 +95,18 @@ def _add(conversation: Conversation, message: Json, clock: float | None) -> floa
     return time or clock
 
 
-def _describe(step: StepRecord, extra: dict[str, Json]) -> None:
-    usage = mapping(mapping(extra.get("response")).get("usage"))
-    step.prompt_tokens = count(usage.get("prompt_tokens"))
-    step.completion_tokens = count(usage.get("completion_tokens"))
+def _answer(conversation: Conversation, response: dict[str, Json]) -> StepRecord | None:
+    """Add a response of OpenAI's Responses API, which is stored whole in place of a message. Returns its step."""
+    steps_before = len(conversation.steps)
+    for item in required_list(response, "output"):
+        if role_of(item):
+            conversation.add(item)
+    return conversation.steps[-1] if len(conversation.steps) > steps_before else None
+
+
+def _describe(step: StepRecord, extra: dict[str, Json], usage: dict[str, Json]) -> None:
+    step.prompt_tokens = count(first_of(usage, "prompt_tokens", "input_tokens"))
+    step.completion_tokens = count(first_of(usage, "completion_tokens", "output_tokens"))
     step.info.pop("provider_specific_fields", None)  # repeats reasoning_content
     if extra.get("cost") is not None:
         step.info["cost"] = extra["cost"]

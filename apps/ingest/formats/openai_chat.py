@@ -95,7 +95,7 @@ def _prompt_of(row: Json) -> tuple[str, list[Json]]:
 def _several(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
     """One row for each of the answers to a logged request."""
     holders = [(name, row[name]) for name in ANSWERS if type(mapping(row.get(name)).get("choices")) is list]
-    if type(row.get("choices")) is list:
+    if type(row.get("choices")) is list and all("message" in mapping(choice) for choice in row["choices"]):
         return ({**row, "choices": [choice]} for choice in row["choices"])
     return ({**row, name: {**entry, "choices": [choice]}} for name, entry in holders[:1] for choice in entry["choices"])
 
@@ -110,12 +110,16 @@ def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:
     answer = mapping(choices[0]).get("message") if type(choices) is list and choices else answered
     last = messages[-1] if messages else None
     if role_of(answer):
-        return [answer] if answer != last else []
+        return [answer] if _said(answer) != _said(last) else []
     if role_of(last) == "assistant":
         return []
     if type(answer) is list and answer and role_of(answer[0]):
         return answer
     return [{"role": "assistant", "content": answer}] if type(answer) is str and answer else []
+
+
+def _said(message: Json) -> list[Json]:
+    return [mapping(message).get(key) or None for key in ("role", "content", "tool_calls")]
 
 
 FORMAT = Format(

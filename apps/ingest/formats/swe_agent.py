@@ -24,6 +24,7 @@ from apps.ingest.normalization.fields import (
     reward_of,
     text,
 )
+from apps.ingest.normalization.parts import reasoning_of
 from apps.ingest.normalization.swe_bench import instance_environment, issue_of
 from apps.ingest.records import BadRow, Json, Message, Outcome, StepRecord, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
@@ -100,6 +101,9 @@ def _add(conversation: Conversation, entry: Json) -> None:
             "Each entry is an object with `role` and `content`.",
         )
     message = {key: value for key, value in entry.items() if key not in BOOKKEEPING and value is not None}
+    thoughts = map(reasoning_of, optional_list(entry, "thinking_blocks"))
+    if reasoning := "\n\n".join(filter(None, thoughts)):
+        message.setdefault("reasoning_content", reasoning)
     if entry.get("is_demo"):
         shown = {"role": message.get("role", "user"), "content": message.get("content", ""), "is_demo": True}
         conversation.waiting.append(checked(shown, "the history"))
@@ -192,8 +196,10 @@ def _decoded(entry: str) -> Json:
 
 
 def _stem(filename: str) -> str:
+    """The instance that a file is named after. Files with other names may hold many trajectories."""
     stem = _EXTENSIONS.sub("", filename)
-    return "" if stem.lower() in _NAMELESS else stem
+    is_of_one = ".traj" in filename or instance_environment(stem) == "swe-bench"
+    return stem if is_of_one and stem.lower() not in _NAMELESS else ""
 
 
 FORMAT = Format(

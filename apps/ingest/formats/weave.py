@@ -11,7 +11,7 @@ from typing import Any
 from apps.ingest.files.raw_records import as_one
 from apps.ingest.formats import Format
 from apps.ingest.normalization.fields import count, first_of, mapping, number, optional_list, seconds_of, text
-from apps.ingest.records import BadRow, Json, TrajectoryRecord
+from apps.ingest.records import BadParts, BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.recorded import read_by_trace
 from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
@@ -38,11 +38,13 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     config, results = mapping(hal.get("config")), mapping(hal.get("results"))
 
     def trajectories_in(task: str, calls: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
-        records = list(
-            trajectories_of(
-                spans, trace=task, details={key: config[key] for key in ("agent_name", "run_id") if key in config}
-            )
-        )
+        details: dict[str, Any] = {key: config[key] for key in ("agent_name", "run_id") if key in config}
+        records: list[TrajectoryRecord] = []
+        refused: BadParts | None = None
+        try:
+            records.extend(trajectories_of(spans, trace=task, details=details))
+        except BadParts as some:
+            refused = some
         if _task_of(calls[0]):
             longest = max(records, key=lambda record: len(record.steps))
             longest.task.key, longest.task.environment = task, text(config.get("benchmark_name"))
@@ -52,6 +54,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         for record in records:
             record.id = "/".join(filter(None, (text(config.get("run_id")), record.id)))
             yield record
+        if refused:
+            raise refused
 
     yield from read_by_trace(_calls(row), _trace_of, _span, trajectories_in, expected=f"{SHAPE}.")
 

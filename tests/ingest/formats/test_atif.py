@@ -3,6 +3,7 @@
 import pytest
 
 from apps.ingest import formats
+from apps.ingest.records import BadParts
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.rows import read, refusal
 
@@ -52,6 +53,15 @@ def test_sub_agents_are_runs_of_their_own():
     both = list(formats.named("atif").read({"parent": ROW, "child": row}, "t.json"))
     assert [record.id for record in both] == ["s1", "s1", "inner"]
     assert [record.whole and record.whole.id for record in both] == [None, None, "s1"]
+
+
+def test_a_run_that_cannot_be_read_refuses_no_other():
+    broken = {**ROW, "steps": [{"step_id": 1, "source": "robot", "message": ""}]}
+    for row in ({"a": ROW, "b": broken}, {**ROW, "subagent_trajectories": [broken]}):
+        records = formats.named("atif").read(row, "f")
+        assert len(next(records).steps) == 2
+        with pytest.raises(BadParts, match="robot"):
+            next(records)
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,14 @@ def test_a_session_that_was_printed_is_read():
     assert (session.policy, session.info) == ("m", {"num_turns": 2, "total_cost_usd": 0.1})
 
 
+def test_what_the_user_sent_while_the_agent_worked_is_part_of_the_chat():
+    queued = {"type": "queued_command", "prompt": "Count too.", "commandMode": "prompt"}
+    sent = {**line(9, "attachment", None, 6), "message": None, "attachment": queued}
+    record = read("claude-code", [*SESSION[:-1], sent, answer(10, {"type": "text", "text": "Three."}, 9, "b")])
+    assert record.steps[-1].context[-1] == {"role": "user", "content": "Count too."}
+    assert record.task.instruction == "Fix it."
+
+
 CODEX = [
     {"type": "session_meta", "payload": {"id": "s", "cwd": "/repo", "instructions": "Be brief."}},
     {"type": "turn_context", "payload": {"model": "m"}},
@@ -200,6 +208,7 @@ def test_files_of_lines_are_recognized(tmp_path: Path):
     for name, row in (
         ("claude-code", SESSION),
         ("claude-code", SESSION[1:]),
+        ("claude-code", [{"type": "permission-mode", "permissionMode": "default", "sessionId": "s"}, *SESSION[1:]]),
         ("codex", EXAMPLES["codex"]),
         ("goose", EXAMPLES["goose"]),
     ):

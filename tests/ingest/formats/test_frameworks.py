@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apps.ingest import formats
-from apps.ingest.records import TrajectoryRecord
+from apps.ingest.records import BadParts, TrajectoryRecord
 from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.parts import ASKED, CALLED, DONE, HEARD, WRITTEN
@@ -191,6 +191,17 @@ def test_hals_outcome_is_that_of_the_longest_chat_of_a_task():
     assert side.task.key != "task-1"
     failed = {**EXAMPLES["weave"], "results": {"failed_tasks": ["task-1"]}}
     assert next(formats.named("weave").read(failed, "f")).success is False
+
+
+def test_one_unreadable_chat_of_a_task_does_not_refuse_the_others():
+    nameless = {"role": "assistant", "content": None, "tool_calls": [{"function": {"arguments": "{}"}}]}
+    odd = logged(3, [{"role": "user", "content": "Sum up."}], nameless)
+    row = {**EXAMPLES["weave"], "raw_logging_results": [*EXAMPLES["weave"]["raw_logging_results"], odd]}
+    records = formats.named("weave").read(row, "f")
+    main = next(records)
+    assert (main.task.key, main.success) == ("task-1", True)
+    with pytest.raises(BadParts, match="1 of its 2 chats can't be read"):
+        next(records)
 
 
 def test_calls_of_weave_are_put_together_by_their_trace():

@@ -232,3 +232,12 @@ def test_a_chat_may_be_written_down_as_one_text():
         ("tool", "21"),
         ("assistant", "21 °C."),
     ]
+
+
+def test_options_of_a_question_are_no_answers_of_the_policy():
+    assert len(read("openai-chat", {"messages": CHAT, "choices": ["A", "B", "C", "D"]}).messages()) == len(CHAT)
+
+
+def test_an_answer_that_ends_its_messages_is_not_repeated():
+    row = {"messages": CHAT, "response": {**CHAT[-1], "refusal": None}}
+    assert len(read("openai-chat", row).messages()) == len(CHAT)

@@ -56,6 +56,23 @@ def test_a_history_alone_is_enough():
     assert (len(record.steps), record.closing, record.task.key) == (2, [], "owner__repo-7")
 
 
+def test_runs_in_one_file_without_instances_are_not_one_task_named_after_it():
+    def run(issue: str) -> str:
+        history = [{"role": "user", "content": issue, "agent": "main"}, *SWE["history"][-2:]]
+        return read("swe-agent", {"history": history}, "trajectories.jsonl").task.key
+
+    assert run("It breaks.") != run("It hangs.")
+
+
+def test_thinking_blocks_are_reasoning():
+    blocks = [{"type": "thinking", "thinking": "Where?"}, {"type": "redacted_thinking", "data": "x"}]
+    history = [
+        {**entry, "thinking_blocks": blocks} if entry["role"] == "assistant" else entry for entry in SWE["history"]
+    ]
+    record = read("swe-agent", {"history": history}, "owner__repo-7.traj")
+    assert [step.message["reasoning_content"] for step in record.steps] == ["Where?", "Where?"]
+
+
 def test_a_trajectory_alone_is_enough():
     query = [{"role": "system", "content": "S"}, {"role": "user", "content": "ISSUE:\nx\nINSTRUCTIONS:\ny"}]
     moves = [{**SWE["trajectory"][0], "query": query}, SWE["trajectory"][1]]
@@ -160,6 +177,21 @@ def test_mini_swe_agent_leaves_out_the_raw_responses_and_the_exit():
     assert (record.termination, record.policy, record.success) == ("Submitted", "m", None)
     assert (record.task.key, record.task.environment) == ("owner__repo-1", "swe-bench")
     assert "response" not in json.dumps(record.to_json())
+
+
+def test_answers_stored_as_responses_are_read():
+    calls = [
+        {"type": "function_call", "call_id": name, "name": "bash", "arguments": '{"command":"ls"}'}
+        for name in ("c1", "c2")
+    ]
+    results = [{"type": "function_call_output", "call_id": name, "output": name, "extra": {}} for name in ("c1", "c2")]
+    response = {"object": "response", "output": [{"type": "reasoning", "summary": []}, *calls], "extra": {}}
+    usage = {"input_tokens": 9, "output_tokens": 3}
+    record = read("mini-swe-agent", {**MINI, "messages": [*CHAT[:2], {**response, "usage": usage}, *results]})
+    [step] = record.steps
+    assert [call["id"] for call in step.message["tool_calls"]] == ["c1", "c2"]
+    assert (step.prompt_tokens, step.completion_tokens) == (9, 3)
+    assert record.closing == [{"role": "tool", "tool_call_id": name, "content": name} for name in ("c1", "c2")]
 
 
 def test_a_run_that_timed_out_before_its_first_step_is_kept():
