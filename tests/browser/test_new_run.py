@@ -72,3 +72,11 @@ def test_a_preset_that_is_chosen_just_as_settings_arrive_is_shown(form: Page):
     )
     form.locator("input[name=algorithm][value=rloo]").check(force=True)
     expect(form.locator("input[name=optimizer-max_steps]")).to_have_attribute("placeholder", "20")
+
+
+def test_a_base_from_the_hub_brings_the_settings_of_its_size(form: Page):
+    batch_size = form.locator("input[name=optimizer-batch_size]")
+    expect(batch_size).to_have_attribute("placeholder", "16")  # of small models
+    form.fill("input[name=hub_base]", "example/large")
+    form.locator("input[name=hub_base]").blur()
+    expect(batch_size).to_have_attribute("placeholder", "4")
