@@ -78,10 +78,12 @@ def folder_of(run_id: UUID) -> RunFolder:
     return RunFolder(Path(settings.RUNS_DIR) / str(run_id))
 
 
-def read_log(folder: RunFolder, *, after: int | None = None, limit: int = LOG_TAIL_BYTES) -> LogPart:
+def read_log(
+    folder: RunFolder, *, after: int | None = None, limit: int = LOG_TAIL_BYTES, is_growing: bool = False
+) -> LogPart:
     """The log from byte `after` on (from its tail if None), at most its last `limit` bytes. An unreadable log is empty.
 
-    The part ends with a complete line, unless the child has exited and its last line is unterminated.
+    While the log is growing, the part ends with a complete line: the rest of a line may change its start, or complete a character.
     """
     try:
         with folder.log.open("rb") as log:
@@ -95,6 +97,8 @@ def read_log(folder: RunFolder, *, after: int | None = None, limit: int = LOG_TA
     if start > begin and b"\n" in data:  # start with a complete line, too
         cut = data.index(b"\n") + 1
         start, data = start + cut, data[cut:]
+    if is_growing and len(data) < limit:  # a longer line is shown in parts
+        data = data[: data.rfind(b"\n") + 1]
     return LogPart(_plain(data.decode("utf-8", "replace")), start + len(data), start - begin)
 
 

@@ -291,6 +291,20 @@ def test_the_log_is_read_on_from_a_byte(client, researcher):
     assert client.get(address, {"after": "nonsense"}).json()["end"] == 24
 
 
+def test_a_line_of_the_log_that_is_being_written_is_read_once_it_is_complete(client, researcher):
+    run = factories.run(of=researcher.workspace, state=Run.State.RUNNING)
+    folder = folder_of(run.pk)
+    folder.path.mkdir(parents=True)
+    folder.log.write_bytes("one\n10%\r20 €".encode()[:-1])
+    address = reverse("training:log", args=[run.pk])
+    assert client.get(address, {"after": 0}).json() == {"text": "one\n", "end": 4, "skipped": 0}
+    assert 'data-end="4"' in client.get(reverse("training:run", args=[run.pk])).content.decode()
+    assert client.get(address, {"after": 4}).json() == {"text": "", "end": 4, "skipped": 0}
+    folder.log.write_bytes("one\n10%\r20 €\rdone".encode())
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FAILED)
+    assert client.get(address, {"after": 4}).json()["text"] == "done"
+
+
 def test_metrics_of_a_long_run_are_averaged_to_the_asked_number_of_points(client):
     member = factories.member()
     run = factories.run(of=member.workspace)

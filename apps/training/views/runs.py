@@ -152,7 +152,7 @@ def show(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     context = {
         **run_context(run),
         "sampled_steps": sampled(run).steps,
-        "log": read_log(folder),
+        "log": read_log(folder, is_growing=run.is_active),
         "lineage": lineage_of(run),
         "command": folder.command_line,
         "config_text": json.dumps(run.config, indent=2),
@@ -207,8 +207,9 @@ def open_rollouts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 def log(request: HtmxRequest, run_id: UUID) -> JsonResponse:
     """The child process's output from a byte offset on."""
-    run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
-    part = read_log(folder_of(run.pk), after=whole_number(request.GET.get("after"), otherwise=0))
+    run = get_object_or_404(Run.objects.visible_to(request.member).only("state"), pk=run_id)
+    after = whole_number(request.GET.get("after"), otherwise=0)
+    part = read_log(folder_of(run.pk), after=after, is_growing=run.is_active)
     return JsonResponse({"text": part.text, "end": part.end, "skipped": part.skipped})
 
 
