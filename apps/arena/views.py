@@ -75,7 +75,11 @@ def new_experiment(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def new_recorded_experiment(request: HtmxRequest) -> HttpResponse:
     """Choose two policies that have attempted the same tasks, and start."""
-    initial = {"policy_a": request.GET.get("a"), "policy_b": request.GET.get("b")}
+    initial = {
+        "policy_a": request.GET.get("a"),
+        "policy_b": request.GET.get("b"),
+        "environment": request.GET.get("environment"),
+    }
     form = RecordedExperimentForm(request.POST or None, member=request.member, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:

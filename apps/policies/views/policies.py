@@ -28,6 +28,7 @@ from apps.policies.queries import (
     policies_for_list,
     policy_for_page,
     publications_of,
+    trajectories_by_environment,
 )
 from apps.policies.registration import PolicyRefused
 from apps.policies.reports import calibration_of, report_rows
@@ -75,6 +76,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         "answers_here": bool(local_model_id(policy)),
         "rollouts": policy.rollouts.select_related("created_by").order_by("-pk")[:SHOWN_ROLLOUTS],
         "success": held_out_success(request.member, [policy])[policy.pk],
+        "trajectories": trajectories_by_environment(policy),
         "runs": policy.runs.select_related("version__dataset", "result")
         .defer("config", "failure")
         .order_by("-pk")[:SHOWN_ROLLOUTS],
