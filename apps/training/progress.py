@@ -103,7 +103,8 @@ def apply(*, run: Run, update: RunUpdate) -> bool:
         if held.exists():
             return False
         raise Superseded(run)
-    if update.began:  # what a lost attempt measured after the checkpoint is of a model that no longer exists
+    if update.began and update.began.total_steps:
+        # What a lost attempt measured after the checkpoint is of a model that no longer exists. STaR first says that it plays rollouts, of 0 steps.
         run.metrics.filter(step__gt=update.began.step).delete()
     _store_metrics(run, update)
     RunEvent.objects.bulk_create(

@@ -81,6 +81,16 @@ def test_a_resumed_run_has_no_curves_beyond_its_checkpoint(run: Run):
     assert list(run.metrics.order_by("step").values_list("step", flat=True)) == [9, 10, 11]
 
 
+def test_a_resumed_run_of_star_keeps_the_curves_of_finished_rounds(run: Run):
+    progress.apply(run=run, update=RunUpdate(seq=1, offset=100, metrics={10: {"loss": 0.5}, 14: {"loss": 0.4}}))
+    playing = TrainingStart(at=NOON, step=0, total_steps=0, device="")
+    progress.apply(run=run, update=RunUpdate(seq=2, offset=200, began=playing))
+    assert run.metrics.count() == 2
+    training = TrainingStart(at=NOON, step=10, total_steps=20, device="cpu")  # the second round
+    progress.apply(run=run, update=RunUpdate(seq=3, offset=300, began=training))
+    assert [metric.step for metric in run.metrics.all()] == [10]
+
+
 def test_an_evaluation_adds_to_the_metrics_of_its_step(run: Run):
     progress.apply(run=run, update=RunUpdate(seq=1, offset=100, metrics={10: {"loss": 0.7, "learning_rate": 0.001}}))
     progress.apply(run=run, update=RunUpdate(seq=2, offset=200, metrics={10: {"eval/loss": 0.8, "loss": 0.65}}))

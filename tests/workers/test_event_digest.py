@@ -85,6 +85,13 @@ def test_what_was_measured_after_the_checkpoint_of_a_resumed_run_is_left_out():
     assert list(news.measured_at) == [12, 13]
 
 
+def test_rollouts_that_star_plays_first_are_no_step_back():
+    events = [Metrics(12, {"loss": 0.5}), Started(total_steps=0), Started(total_steps=40, step=12, device="cpu")]
+    news = digest(digested(*events), after=0, offset=1)
+    assert news is not None
+    assert news.metrics == {12: {"loss": 0.5}}
+
+
 def test_where_else_the_curves_are_is_a_line_of_the_timeline():
     news = digest(digested(Tracked("MLflow", "https://mlflow.example.org/#/runs/7")), after=0, offset=9)
     assert news is not None

@@ -41,7 +41,8 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> RunUpd
                     parameters=started.total_parameters,
                 )
                 step, total_steps, memory_mb = started.step, started.total_steps, started.memory_mb
-                for lost_step in [measured_step for measured_step in metrics if measured_step > started.step]:
+                lost_steps = [step_before for step_before in metrics if step_before > started.step]
+                for lost_step in lost_steps if started.total_steps else ():
                     del metrics[lost_step], times[lost_step]
                 timeline.append(TimelineEntry(at, "started", _start_text(started)))
             case Progress(step=current, total=total):
