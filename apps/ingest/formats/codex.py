@@ -19,7 +19,7 @@ EXPECTED = "Lines with `type` and `payload`, among them `response_item`, as the 
 TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 OF_SESSION = ("cwd", "cli_version", "originator", "git")
 MADE_UP = ("<user_instructions>", "<environment_context>", "<permissions", "# AGENTS.md instructions")
-"""Beginnings of messages that the CLI, not the user, puts before the first prompt."""
+"""Beginnings of user messages that the CLI puts before the first prompt. Its instructions, which differ between its versions, are other roles'."""
 
 
 def _accepts(row: Json) -> bool:
@@ -70,7 +70,8 @@ def _trajectory(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
             previous_time = previous_time if at is None else at
     if not conversation.steps and not conversation.waiting:
         raise BadRow("The session holds no items.", EXPECTED)
-    prompt = [message for message in conversation.opening if not text_of(message.get("content")).startswith(MADE_UP)]
+    asked = [message for message in conversation.opening if message["role"] == "user"]
+    prompt = [message for message in asked if not text_of(message.get("content")).startswith(MADE_UP)]
     yield conversation.trajectory(
         task_messages=prompt,
         policy=model,

@@ -20,7 +20,7 @@ from contract import jsontext
 
 SHAPE = "`requests`, each with a `message` and its `response`, or lines of changes to them"
 _BEGUN = re.compile(rb'\s*\{\s*"kind"\s*:\s*0\b')
-SET, PUSHED = 1, 2
+SET, PUSHED, DELETED = 1, 2, 3
 """Kinds of change; the first line, of kind 0, is the initial session."""
 INSIDE = ("value", "text", "content", "parts", "node", "children", "result")
 """Where tool results keep their text: a tree of what was to be rendered for the model."""
@@ -91,6 +91,8 @@ def _replayed(lines: list[Json]) -> dict[str, Any]:
                 node = node[key]
             if line.get("kind") == SET:
                 node[last] = line.get("v")
+            elif line.get("kind") == DELETED:
+                node.pop(last, None)
             elif line.get("kind") == PUSHED:
                 node = node.setdefault(last, []) if type(node) is dict else node[last]
                 if type(line.get("i")) is int:

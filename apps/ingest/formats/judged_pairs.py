@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.chat import NAMES_OF_CHAT, Chat, chat_trajectory
-from apps.ingest.normalization.columns import Columns, inside, listed, named, with_subject
+from apps.ingest.normalization.columns import REWARD, REWARDS, SUCCESS, Columns, inside, listed, named, with_subject
 from apps.ingest.normalization.fields import mapping
 from apps.ingest.normalization.roles import role_of
 from apps.ingest.normalization.transcripts import transcript
@@ -35,6 +35,8 @@ ASKED = (
     *("prompt", "messages", "conversations", "conversation", "context", "history"),
     *("instruction", "question", "query", "input", "post", "info.post"),
 )
+OF_PAIR = frozenset((*REWARD, *REWARDS, *SUCCESS, "target"))
+"""Columns that would be a trajectory's outcome, but beside a pair are of neither side."""
 EXPECTED = "Question (`prompt`, as text or messages) beside `chosen` and `rejected`, or `response_a` and `response_b`."
 
 
@@ -129,7 +131,10 @@ def _trajectory(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
     extra["tags"] = [*tags, side_name] if pair.sides == NAMES else tags
     if name:
         extra["id"] = f"{name}/{side_name}"
-    return chat_trajectory(Chat(extra, answer, (), prompt=prompt))
+    of_pair = {key: extra.pop(key) for key in [*extra] if key in OF_PAIR}
+    record = chat_trajectory(Chat(extra, answer, (), prompt=prompt))
+    record.info |= of_pair
+    return record
 
 
 def _turns(prompts: Json, answers: Json) -> list[Json]:

@@ -50,9 +50,11 @@ def _message(entry: RawMessage) -> Message:
 def _parts(value: Json) -> Iterator[Json]:
     part = mapping(value)
     if call := mapping(part.get("tool_call")):
-        yield {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args")}
-        if call.get("output") is not None:
-            yield {"type": "tool_result", "tool_use_id": call.get("id"), "content": call["output"]}
+        called = mapping(call.get("function")) or call  # the former is how assistants' calls are stored
+        arguments = first_of(called, "args", "arguments")
+        yield {"type": "tool_use", "id": call.get("id"), "name": called.get("name"), "input": arguments}
+        if called.get("output") is not None:
+            yield {"type": "tool_result", "tool_use_id": call.get("id"), "content": called["output"]}
     elif part.get("think") is not None:
         yield {"type": "thinking", "thinking": text(part["think"])}
     elif kind_of(part) == "text":

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from apps.ingest.formats import Format
+from apps.ingest.formats import FEW, Format
 from apps.ingest.normalization.chat import opening_of
 from apps.ingest.normalization.columns import (
     INSTANCE,
@@ -53,9 +53,10 @@ def _events(row: Json) -> list[dict[str, Any]]:
 
 
 def _accepts(row: Json) -> bool:
-    first = next(iter(_events(row)), {})
-    if first.get("kind") in KINDS:
+    events = _events(row)
+    if any(event.get("kind") in KINDS for event in events[:FEW]):  # updates of the state may come before them
         return True
+    first = next(iter(events), {})
     return "source" in first and ("observation" in first or type(first.get("args")) is dict)
 
 
@@ -112,9 +113,20 @@ def _version_0(event: dict[str, Any], emitted: set[str]) -> Iterator[Message]:
             "is_error": kind == "error" or None,
         }
     elif kind == "system" or event.get("source") != "agent":
-        yield {"role": "system" if kind == "system" else "user", "content": first_of(args, "content", "task")}
+        yield {"role": "system" if kind == "system" else "user", "content": _with_pictures(args)}
     else:
         yield from _acted(event, kind, args, call, emitted)
+
+
+def _with_pictures(args: dict[str, Any]) -> Json:
+    content = first_of(args, "content", "task")
+    pictures = args.get("image_urls")
+    if type(pictures) is not list or not pictures:
+        return content
+    return [
+        {"type": "text", "text": text(content)},
+        *({"type": "image_url", "image_url": {"url": url}} for url in pictures if type(url) is str),
+    ]
 
 
 def _acted(

@@ -92,8 +92,8 @@ def _each(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
             shared = {key: value for key, value in row.items() if key != name}
             yield from ({**shared, **_without(answer, path), "response": answer[path]} for answer in answers)
             return
-        if answers and all(type(answer) is str for answer in answers):
-            apart = (*PROMPTS, "tools", "tags")
+        if answers and all(type(answer) is str or _is_chat(answer) for answer in answers):
+            apart = (*PROMPTS, "tools", "tags", name)
             parallel = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
             shared = {key: value for key, value in row.items() if key not in parallel and key != name}
             details = ({key.removesuffix("s"): v[path] for key, v in parallel.items()} for path in range(len(answers)))
@@ -101,6 +101,10 @@ def _each(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
                 {**shared, **fields, "response": answer} for answer, fields in zip(answers, details, strict=True)
             )
             return
+
+
+def _is_chat(answer: Json) -> bool:
+    return type(answer) is list and bool(answer) and bool(role_of(answer[0]))
 
 
 def _place_of_words(answers: list[Json]) -> str:

@@ -27,6 +27,23 @@ NOT_LEARNED = {
 """Keys and values with which data sets mark an assistant turn as excluded from training."""
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+OF_PARTS = frozenset(
+    {
+        "type",
+        "text",
+        "kind",
+        "image",
+        "image_url",
+        "document",
+        "video",
+        "json",
+        "inlineData",
+        "inline_data",
+        "fileData",
+        "file_data",
+    }
+)
+"""Keys of which a message's part has at least one."""
 REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 
 MESSAGE_KEYS = frozenset(
@@ -205,7 +222,8 @@ class Conversation:
         message: Message = {"role": "tool", "tool_call_id": identifier} if identifier else {"role": "tool"}
         if name:
             message["name"] = name
-        message["content"] = _content(entry.get("content"))
+        content = entry.get("content")
+        message["content"] = _as_text(content) if _is_data(content) else _content(content)
         if entry.get("is_error") or entry.get("error"):
             message["is_error"] = True
             if not message["content"]:
@@ -402,6 +420,13 @@ def _content(value: Json) -> Json:
     return parts
 
 
+def _is_data(value: Json) -> bool:
+    """Whether a tool returned a list of objects, rather than parts of a message."""
+    return (
+        type(value) is list and bool(value) and all(type(item) is dict and OF_PARTS.isdisjoint(item) for item in value)
+    )
+
+
 def _text_in(part: Json) -> str | None:
     """The text of a text part; None for any other part."""
     if type(part) is not dict:
@@ -415,6 +440,8 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
     kind = kind_of(part)
     if kind in TEXT_PARTS or (not kind and "text" in part):
         return {"type": "text", "text": _as_text(part.get("text", part.get("value")))}
+    if kind == "logs" and type(part.get("logs")) is str:  # of OpenAI's code interpreter
+        return {"type": "text", "text": part["logs"]}
     if kind == "refusal" and type(part.get("refusal")) is str:
         return {"type": "text", "text": part["refusal"]}
     return part

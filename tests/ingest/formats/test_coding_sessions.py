@@ -191,6 +191,15 @@ def test_a_codex_session_is_one_run():
     assert (record.policy, record.id, record.task.instruction) == ("m", "s", "Fix it.")
 
 
+def test_the_same_prompt_is_the_same_task_in_every_version_of_codex():
+    def key(instructions: str) -> str:
+        session = {"type": "session_meta", "payload": {"id": "s", "base_instructions": {"text": instructions}}}
+        modes = entry(0, "developer", f"<collaboration_mode>{instructions}</collaboration_mode>")
+        return read("codex", [session, modes, entry(1, "user", "Fix it."), entry(2, "assistant", "Done.")]).task.key
+
+    assert key("Be brief.") == key("Be very brief.")
+
+
 def test_codex_sessions_in_one_file_are_a_run_each():
     def session(name: str, began: str) -> dict[str, Any]:
         return {"type": "session_meta", "payload": {"id": name, "timestamp": began}}

@@ -45,6 +45,14 @@ def test_a_call_its_result_and_the_answer_are_told_apart(name: str) -> None:
     assert record.policy == {"claude-ai": None, "copilot-chat": "copilot/m"}.get(name, "m")
 
 
+def test_calls_of_librechats_assistants_are_read() -> None:
+    row = copy.deepcopy(EXAMPLES["librechat"])
+    part = row["messages"][-1]["content"][0]
+    function = {"name": "bash", "arguments": '{"command": "ls"}', "output": "README.md"}
+    part["tool_call"] = {"id": "c1", "type": "function", "function": function}
+    assert described("librechat", row) == LISTED
+
+
 def of_librechat() -> dict[str, Any]:
     row = copy.deepcopy(EXAMPLES["librechat"])
     last = row["messages"][-1]["messageId"]
@@ -277,11 +285,14 @@ def test_a_session_that_is_kept_as_changes_is_what_they_lead_to() -> None:
         {"kind": 2, "k": ["requests"], "v": [{**request, "result": {}}, wrong]},
         {"kind": 1, "k": ["requests", 0, "result"], "v": request["result"]},
         {"kind": 2, "k": ["requests"], "i": 1, "v": []},
+        {"kind": 1, "k": ["requests", 0, "result", "errorDetails"], "v": {"message": "Quota!"}},
+        {"kind": 3, "k": ["requests", 0, "result", "errorDetails"]},
     ]
     body = "\n".join(map(json.dumps, lines)).encode()
     _, rows, format = recognize_file(io.BytesIO(body))
     (record,) = (record for row in rows for record in format.read(json.loads(row.body), "s.jsonl"))
     assert (format.name, plain(record)) == ("copilot-chat", LISTED)
+    assert record.steps[-1].error is None
     reason, _ = refusal("copilot-chat", [*lines, {"kind": 1, "k": ["nothing", 3], "v": 0}])
     assert reason == 'A change is of `["nothing",3]`, which is not there.'
 

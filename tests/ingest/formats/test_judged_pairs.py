@@ -39,6 +39,7 @@ def both(row):
         {"prompt": '["q"]', "response_a": '["y"]', "response_b": '["n"]', "winner_tie": "1"},
         {"question": {"id": "e", "full_text": "q"}, "answer_0": "y", "score_0": 0.5, "answer_1": "n", "score_1": -0.5},
         {"info": {"post": "q"}, "summaries": [{"text": "y"}, {"text": "n"}], "choice": 0},
+        {"prompt": "q", "chosen": "y", "rejected": "n", "score": 4.5, "success": True, "rewards": [1]},
     ],
 )
 def test_each_side_is_a_run_of_the_same_task(row):
@@ -66,6 +67,11 @@ def test_what_others_said_stays_with_both_runs_and_the_other_answer_with_neither
     assert compared[0]["pair"] == compared[1]["pair"]
     assert first.info == second.info == {"idx": 7, "annotator1": 2}
     assert first.tags == second.tags == ["t"]
+
+
+def test_a_score_of_the_pair_is_kept_with_both_runs():
+    first, second = both({"prompt": "q", "chosen": "y", "rejected": "n", "score": 4.5})
+    assert (first.info["score"], second.info["score"]) == (4.5, 4.5)
 
 
 def test_chosen_and_rejected_are_tags():

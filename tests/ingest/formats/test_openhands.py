@@ -82,6 +82,19 @@ def test_events_of_the_sdk():
     assert (record.policy, record.tools) == ("m", TOOLS)
 
 
+def test_events_of_the_sdk_may_begin_with_an_update_of_the_state():
+    update = {"kind": "ConversationStateUpdateEvent", "source": "environment", "key": "stats"}
+    assert read("openhands", [update, *SDK]).messages() == read("openhands", SDK).messages()
+
+
+def test_pictures_of_the_user_are_kept():
+    asked = {"source": "user", "action": "message", "args": {"content": "What is it?", "image_urls": ["https://a.b/c"]}}
+    assert read("openhands", [asked, *EVENTS[2:]]).steps[0].context[0]["content"] == [
+        {"type": "text", "text": "What is it?"},
+        {"type": "image_url", "image_url": {"url": "https://a.b/c"}},
+    ]
+
+
 def test_calls_of_one_response_are_one_turn_though_their_results_come_between():
     calls = [CALL, {**CALL, "id": "c2"}]
     response = {"id": "r", "choices": [{"message": {"role": "assistant", "content": "", "tool_calls": calls}}]}

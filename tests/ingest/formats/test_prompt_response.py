@@ -70,6 +70,13 @@ def test_several_answers_are_runs_of_one_task_and_lists_beside_them_are_theirs()
     assert len({record.task.key for record in records}) == 1
 
 
+def test_several_answers_may_be_chats():
+    answers = [[{"role": "assistant", "content": text}] for text in ("a", "b")]
+    row = {"prompt": [{"role": "user", "content": "q"}], "completions": answers, "rewards": [0, 1]}
+    records = list(formats.named("prompt-response").read(row, "file.jsonl"))
+    assert [(r.reward, r.steps[0].message["content"], r.info) for r in records] == [(0.0, "a", {}), (1.0, "b", {})]
+
+
 def test_labeled_completions_are_the_steps_of_one_answer():
     record = read("prompt-response", {"prompt": "q", "completions": ["a", "b"], "labels": [True, False]})
     assert [(step.message["content"], step.info) for step in record.steps] == [

@@ -277,6 +277,8 @@ def test_anthropic_parts_become_reasoning_calls_and_results():
         (None, ""),
         ({"ok": True}, '{"ok":true}'),
         ([1, 2], "[1,2]"),
+        ([{"name": "a"}, {"name": "b"}], '[{"name":"a"},{"name":"b"}]'),
+        ([{"image": {"format": "png"}}], [{"image": {"format": "png"}}]),
         (7, "7"),
     ],
 )

@@ -234,10 +234,15 @@ def test_messages_of_langchain_come_out_of_their_wrapping(stored):
             [],
         ),
         (
-            {"type": "code_interpreter_call", "code": "1", "outputs": [{"logs": "1"}], "container_id": "k"},
+            {
+                "type": "code_interpreter_call",
+                "code": "1",
+                "outputs": [{"type": "logs", "logs": "1"}],
+                "container_id": "k",
+            },
             "code_interpreter",
             {"code": "1"},
-            [[{"logs": "1"}]],
+            ["1"],
         ),
         ({"type": "mcp_call", "name": "look", "arguments": "{}", "output": "a"}, "look", "{}", ["a"]),
         ({"type": "custom_tool_call", "name": "patch", "input": "***"}, "patch", {"input": "***"}, []),
