@@ -18,7 +18,6 @@ UNSEEN = range(5, 15)
 """Seeds that no setting was chosen on."""
 STAGES = {
     "grpo": "GRPO, 60 steps",
-    "grpo-success": "GRPO, 20 steps",
     "process": "GRPO, process rewards",
     "dpo": "DPO",
     "step-dpo": "step-level DPO",
@@ -91,11 +90,11 @@ def gains(results: Path) -> str:
     }
     shown = {name: values for name, values in by_stage.items() if values}
     bottom = 20 + 34 * len(shown)
-    across = Axis(0, 40, 260, 690)
+    across = Axis(-10, 40, 260, 690)
     marks = [
         f'<line class="grid" x1="{across.at(x)}" x2="{across.at(x)}" y1="20" y2="{bottom}"/>'
-        f"{text(across.at(x), str(bottom + 20), f'+{x}' if x else '0', 'middle')}"
-        for x in range(0, 41, 10)
+        f"{text(across.at(x), str(bottom + 20), f'{x:+}'.replace('-', '−') if x else '0', 'middle')}"
+        for x in range(-10, 41, 10)
     ]
     marks.append(text("475", str(bottom + 44), "gain in held-out success, points", "middle"))
     for row, (name, values) in enumerate(shown.items()):

@@ -1,6 +1,7 @@
 """Results are stored by stage and seed, and docs/learning.md shows the stored ones."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from apps.demo import recipe
 from bench.learning import __main__ as command
 from bench.learning.harness import SIZES, WORLDS, Bench, Outcome
-from bench.learning.pictures import FOLDER, PICTURES, curves, gains
+from bench.learning.pictures import FOLDER, PICTURES, STAGES, curves, gains
 from bench.learning.results import KEPT, keep, read
 from bench.learning.tables import PAGE, with_tables
 from bench.learning.training import sft_config
@@ -191,3 +192,9 @@ def test_a_picture_has_a_mark_for_each_unseen_seed_and_a_mean_from_three_on(tmp_
     assert of_three.count('<circle class="one"') == 3
     assert of_three.count('class="mean"') == 1
     assert curves(tmp_path).count('class="seed"') == 3
+
+
+def test_no_interval_is_drawn_over_the_names_of_the_stages() -> None:
+    starts = re.findall(r'class="mean" d="M([\d.]+) ', gains(KEPT))
+    assert len(starts) == len(STAGES)
+    assert all(float(start) >= 260 for start in starts)
