@@ -118,7 +118,7 @@ def markdown(version: Version) -> str:
         f"# {plain(version.dataset.name)}, version {version.number}",
         "",
         *([plain(version.dataset.description), ""] if version.dataset.description else []),
-        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgments']} judgments on {_judged_words(card)}, "
+        f"{_counted(rows, version.row_type.replace('_', ' ') + ' row')} from {_counted(card['judgments'], 'judgment')} on {_judged_words(card)}, "
         f"by {_annotator_words(card['annotators'])}.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",
@@ -169,10 +169,16 @@ def markdown(version: Version) -> str:
 def _annotator_words(annotators: Sequence[Mapping[str, Any]]) -> str:
     """How many annotators there are; one of them stands for all users of the agents."""
     kinds = [annotator["kind"] for annotator in annotators]
-    people, machines = kinds.count(Annotator.Kind.PERSON), sum(kind in Annotator.MACHINES for kind in kinds)
+    people = _counted(kinds.count(Annotator.Kind.PERSON), "person", "people")
+    machines = _counted(sum(kind in Annotator.MACHINES for kind in kinds), "model or rule", "models or rules")
     if Annotator.Kind.USER in kinds:
-        return f"{people} people, {machines} models or rules, and users of the agents"
-    return f"{people} people and {machines} models or rules"
+        return f"{people}, {machines}, and users of the agents"
+    return f"{people} and {machines}"
+
+
+def _counted(number: int, noun: str, plural: str = "") -> str:
+    """1 row, 2 rows"""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _kind_words(annotator: dict[str, Any]) -> str:
@@ -204,8 +210,11 @@ def _kind_lines(card: dict[str, Any]) -> list[str]:
 def _judged_words(card: dict[str, Any]) -> str:
     """Whether pairs, trajectories, or both were judged."""
     pairs, runs = card["pairs"], card.get("runs", 0)
-    counted = [(pairs, "pairs of agent trajectories"), (runs, "agent trajectories")]
-    return " and ".join(f"{count} {noun}" for count, noun in counted if count) or "nothing"
+    counted = [
+        (pairs, "pair of agent trajectories", "pairs of agent trajectories"),
+        (runs, "agent trajectory", "agent trajectories"),
+    ]
+    return " and ".join(_counted(*entry) for entry in counted if entry[0]) or "nothing"
 
 
 def _sides(card: dict[str, Any]) -> list[str]:
@@ -232,7 +241,7 @@ def _agreement_words(row: AgreementRow) -> str:
         if alpha["value"] is None
         else f"{name} {alpha['value']:.2f}{_interval(alpha, '.2f')}"
     )
-    pairs = f"{row.raw['items']} pair{'' if row.raw['items'] == 1 else 's'}"
+    pairs = _counted(row.raw["items"], "pair")
     share = f"{row.raw['value']:.0%}{_interval(row.raw, '.0%')}"
     return f"{subject}: on {pairs} judged more than once, two agree {share} of the time. {alpha_text}."
 

@@ -208,4 +208,5 @@ def rule_views(version: Version) -> list[tuple[str, str]]:
     rules = [key for key in rule_names.NAMES if key in recipe and key not in silent]
     views = [(rule_names.NAMES[key], rule_names.rule_text(key, recipe[key])) for key in rules]
     shares = " / ".join(f"{recipe[split]}" for split in Split.values)
-    return [*views, ("Shares", f"{shares} %"), ("Left out", str(len(recipe["without_annotators"])) + " annotators")]
+    left_out = len(recipe["without_annotators"])
+    return [*views, ("Shares", f"{shares} %"), ("Left out", f"{left_out} annotator{'' if left_out == 1 else 's'}")]

@@ -345,11 +345,14 @@ def test_people_are_pseudonyms_and_machines_are_named(dataset: Dataset, member: 
 def test_users_of_an_agent_are_no_models(dataset: Dataset, member: Membership, queue: Queue) -> None:
     for kind in (Annotator.Kind.PERSON, Annotator.Kind.RULE):
         factories.preference(2, on=factories.item(of=queue), by=factories.annotator(of=member.workspace, kind=kind))
-    assert "by 1 people and 1 models or rules.\n" in markdown(freeze(dataset, member, queue))
+    assert (
+        "2 preference rows from 2 judgments on 2 pairs of agent trajectories, by 1 person and 1 model or rule.\n"
+        in markdown(freeze(dataset, member, queue))
+    )
     users = factories.annotator(of=member.workspace, kind=Annotator.Kind.USER)
     factories.preference(2, on=factories.item(of=queue), by=users)
     version = freeze(dataset, member, queue)
-    assert "by 1 people, 1 models or rules, and users of the agents.\n" in markdown(version)
+    assert "by 1 person, 1 model or rule, and users of the agents.\n" in markdown(version)
 
 
 def test_machines_can_be_left_out(dataset: Dataset, member: Membership, queue: Queue) -> None:
