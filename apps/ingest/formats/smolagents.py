@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.formats import Format
 from apps.ingest.normalization.columns import (
     ENVIRONMENT,
@@ -93,9 +94,7 @@ def _add_step(conversation: Conversation, entry: dict[str, Any]) -> None:
     output = entry.get("model_output")
     output = answered.get("content") if output is None else output
     output = entry.get("plan") if output is None else output
-    calls = [
-        call for call in _calls(entry.get("tool_calls")) if mapping(call.get("function")).get("name") != WRITTEN_CODE
-    ]
+    calls = _calls(entry.get("tool_calls"))
     if output is None and not calls:
         return  # the model didn't answer
     step = conversation.add({"role": "assistant", "content": output, "tool_calls": calls})
@@ -117,8 +116,16 @@ def _add_message(conversation: Conversation, message: Message) -> None:
     role = message.get("role")
     if role == "tool-call":
         written = text_of(message.get("content")).strip().removeprefix(CALLING).strip()
-        if WRITTEN_CODE not in written:
-            conversation.add({"role": "function_call", "content": written})
+        try:
+            calls = decode_result(written)
+        except Unreadable:
+            calls = written
+        if type(calls) is list:
+            calls = _calls(calls)
+        elif WRITTEN_CODE in written:
+            return
+        if calls:
+            conversation.add({"role": "function_call", "content": calls})
     elif role == "tool-response":
         called = conversation.steps and not conversation.waiting and conversation.steps[-1].message.get("tool_calls")
         conversation.add({**message, "role": "tool" if called else "user"})
@@ -127,7 +134,14 @@ def _add_message(conversation: Conversation, message: Message) -> None:
 
 
 def _calls(value: Json) -> list[dict[str, Any]]:
-    return [mapping(call) for call in value] if type(value) is list else []
+    """The calls in a list, without those that are the code in the agent's text. An agent that calls tools names the code as an argument."""
+    calls = [mapping(call) for call in value] if type(value) is list else []
+    functions = [mapping(call.get("function")) for call in calls]
+    return [
+        call
+        for call, function in zip(calls, functions, strict=True)
+        if function.get("name") != WRITTEN_CODE or type(function.get("arguments")) is dict
+    ]
 
 
 FORMAT = Format(

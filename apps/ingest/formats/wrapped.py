@@ -90,13 +90,20 @@ def _tabled(row: dict[str, Json]) -> list[Json]:
 def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
     if type(row) is not dict or not depth:
         return None
+    lists: Inside | None = None
     for name, value in row.items():
         if type(value) is not list or not value or type(value[0]) not in (dict, list) or name in OF_ONE:
             continue
         records = _with_parallel_lists(row, name)
         if format := _known_format(records[0], depth):
             # Separate steps form one trajectory, and their list is its record.
-            return Inside([records] if format.name == "step-lines" else records, format)
+            records = [records] if format.name == "step-lines" else records
+            if lists is None:
+                lists = Inside(records, format)
+            elif lists.format is format:  # such as a list of each split
+                lists.records.extend(records)
+    if lists:
+        return lists
     objects = {name: value for name, value in row.items() if type(value) is dict and name != DESCRIBED}
     for name, value in objects.items():
         format = _known_format(value, depth)

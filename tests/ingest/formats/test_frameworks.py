@@ -244,6 +244,26 @@ def test_code_that_an_agent_of_smolagents_writes_is_no_call():
     assert (last.done, last.error) == (True, "Too late.")
 
 
+@pytest.mark.parametrize("arguments", [{"code": "1 + 1"}, {"query": "python_interpreter"}])
+def test_an_agent_of_smolagents_that_calls_tools_may_run_code_or_mention_it(arguments: dict[str, str]):
+    name = "python_interpreter" if "code" in arguments else "search"
+    called = [{"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}}]
+    asked, answer = {"role": "user", "content": "How many?"}, {"role": "assistant", "content": "2"}
+    logged = [
+        asked,
+        {"role": "tool-call", "content": f"Calling tools:\n{called}"},
+        {"role": "tool-response", "content": "2"},
+    ]
+    steps = [
+        {"task": "How many?", "task_images": None},
+        {"model_output": None, "observations": "2", "tool_calls": called},
+    ]
+    for row in ({"messages": [*logged, answer]}, steps):
+        record = read("smolagents", row)
+        assert record.steps[0].message["tool_calls"] == called
+        assert [message["role"] for message in record.messages()[:3]] == ["user", "assistant", "tool"]
+
+
 def test_a_question_of_gaia_is_read_with_the_steps_that_led_to_its_answer():
     row = {
         "task_id": "g1",

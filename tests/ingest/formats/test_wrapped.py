@@ -57,6 +57,12 @@ def test_records_are_found_inside_and_learn_what_stands_around_them(row, keys, n
     assert [(record.policy, record.id) for record in records] == names
 
 
+def test_a_list_of_each_split_is_read():
+    runs = [{**CHAT, "task_id": name} for name in "abc"]
+    records = list(formats.named("wrapped").read({"train": runs[:2], "tools": [{}], "test": runs[2:]}, "file.json"))
+    assert [record.task.key for record in records] == ["a", "b", "c"]
+
+
 def test_two_words_that_mean_something_else_as_often_are_no_run():
     assert not any(format.recognizes({"trace": {"input": "a", "output": "b"}}) for format in formats.known())
 
