@@ -32,7 +32,18 @@ ATTACHED = "attachment://"
 MAX_ATTACHED = 64 << 20
 """Characters of a sample's attachments, counted per reference: a megabyte that is referenced ten thousand times is ten gigabytes."""
 OF_MESSAGE = ("id", "source", "role", "model", "metadata", "internal")
-OF_SAMPLE = ("epoch", "scores", "metadata", "model_usage", "total_time", "working_time", "error", "limit", "uuid")
+OF_SAMPLE = (
+    "epoch",
+    "scores",
+    "score",
+    "metadata",
+    "model_usage",
+    "total_time",
+    "working_time",
+    "error",
+    "limit",
+    "uuid",
+)
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
@@ -52,7 +63,8 @@ def _trajectory(sample: dict[str, Any], details: dict[str, Any]) -> TrajectoryRe
     for entry in required_list(sample, "messages"):
         _add(conversation, attached.resolve(entry), calls)
     prompt = sample.get("input")
-    reward, success = _outcome(mapping(sample.get("scores")))
+    # The first logs had one score per sample.
+    reward, success = _outcome(mapping(sample.get("scores")) or {"score": sample.get("score")})
     name = text(sample.get("id"))
     return TrajectoryRecord(
         task=TaskRecord(

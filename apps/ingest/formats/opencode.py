@@ -48,6 +48,8 @@ def _plain(part: dict[str, Any]) -> Json:
     """A part without display data: its id, its times, its source."""
     if part.get("type") in ("text", "reasoning"):
         return {"type": part["type"], "text": part.get("text")}
+    if part.get("type") == "file" and text(part.get("mime")).startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": part.get("url")}}
     return part
 
 

@@ -104,8 +104,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _scores(info: dict[str, Any]) -> dict[str, Json]:
-    """MLflow's feedback by name."""
-    assessments = map(mapping, _listed(info.get("assessments")))
+    """MLflow's feedback by name, without what was overridden."""
+    assessments = [
+        assessment
+        for assessment in map(mapping, _listed(info.get("assessments")))
+        if assessment.get("valid") is not False
+    ]
     feedback_by_name = {
         text(first_of(assessment, "assessment_name", "name")): mapping(assessment.get("feedback"))
         for assessment in assessments

@@ -68,6 +68,14 @@ def of_open_webui() -> dict[str, Any]:
     return row
 
 
+def test_pictures_of_opencode_are_in_the_form_of_chats() -> None:
+    row = copy.deepcopy(EXAMPLES["opencode"])
+    url = "data:image/png;base64,AA"
+    row["messages"][0]["parts"].append({"type": "file", "mime": "image/png", "filename": "a.png", "url": url})
+    content = read("opencode", row).steps[0].context[0]["content"]
+    assert content[-1] == {"type": "image_url", "image_url": {"url": url}}
+
+
 def of_opencode() -> dict[str, Any]:
     row = copy.deepcopy(EXAMPLES["opencode"])
     failed = {"role": "assistant", "error": {"name": "APIError", "data": {"message": "Quota!"}}}

@@ -491,7 +491,9 @@ def test_a_trace_of_mlflow_is_a_run_with_its_assessments(is_of_2):
             call["start_time"], call["end_time"] = call.pop("start_time_unix_nano"), call.pop("end_time_unix_nano")
             del call["trace_id"]
     score = {"assessment_name": "correct", "feedback": {"value": "yes"}}
-    info = {"trace_id": "tr-1", "state": "OK", "assessments": [score, {"assessment_name": "e", "expectation": {}}]}
+    overridden = {"assessment_name": "correct", "feedback": {"value": "no"}, "valid": False}
+    assessments = [score, overridden, {"assessment_name": "e", "expectation": {}}]
+    info = {"trace_id": "tr-1", "state": "OK", "assessments": assessments}
     record = read("spans", {"info": info, "data": {"spans": calls}})
     assert plain(record) == LISTED
     assert (record.id, record.policy, record.success) == ("tr-1", "m", True)

@@ -53,6 +53,12 @@ def test_the_first_score_is_the_outcome(value: Any, reward: float | None, succes
     assert (record.reward, record.success) == (reward, success)
 
 
+def test_the_only_score_of_the_first_logs_is_the_outcome():
+    sample = {key: value for key, value in ROW["samples"][0].items() if key != "scores"}
+    record = read("inspect", {**ROW, "samples": [{**sample, "score": {"value": "C"}}]})
+    assert (record.reward, record.success) == (1.0, True)
+
+
 def test_how_a_sample_may_end():
     assert read("inspect", changed(limit={"type": "message", "limit": 30})).termination == "limit: message"
     assert read("inspect", changed(error={"message": "no"}, scores=None)).termination == "error"
