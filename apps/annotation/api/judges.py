@@ -63,7 +63,9 @@ class JudgeSerializer(serializers.Serializer[Any]):
         source="judge.most_cost", allow_null=True, help_text="The judge pauses at this cost."
     )
     prompt = PromptSerializer(allow_null=True)
-    with_people = ProportionSerializer(help_text="Pairs with a majority of people on which it prefers the same side.")
+    with_people = ProportionSerializer(
+        help_text="Pairs with a majority of people on which it prefers the same side. Like the other shares, of answers with the current version of the prompt."
+    )
     right_on_gold = ProportionSerializer()
     steady = ProportionSerializer(
         help_text="Pairs asked in both orders on which it prefers the same trajectory. Chance level is ½."

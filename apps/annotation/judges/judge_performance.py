@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Window
+from django.db.models import F, Q, Window
 from django.db.models.functions import RowNumber
 
 from apps.annotation.kinds.pairwise import by_side, reason_by_side
@@ -16,12 +16,12 @@ from apps.annotation.quality.shares import Share, share
 SHOWN = 20
 ANSWER_COLUMNS = ("item", "strength", "a_left", "b_left", "margin")
 COMPARED = 20_000
-"""Number of each judge's newest answers that are compared with people's."""
+"""Number of each judge's newest answers to its current prompt that are compared with people's."""
 
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """A judge and its figures."""
+    """A judge and its figures, which are those of its current prompt: a new one doesn't inherit the agreement of those before."""
 
     judge: Judge
     prompt: JudgePrompt | None
@@ -51,8 +51,11 @@ def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
         for item, answer in Item.objects.filter(queue=queue, purpose=Item.Purpose.GOLD).values_list("pk", "known")
         if answer
     }
+    is_current = Q(margin__isnull=False)  # a reward model has no prompt
+    for prompt in prompts.values():
+        is_current |= Q(judge=prompt.judge_id, prompt_version=prompt.version)
     row_number = Window(RowNumber(), partition_by=F("judge"), order_by=F("pk").desc())
-    answers = JudgeAnswer.objects.usable().filter(judge__in=judges).annotate(place=row_number)
+    answers = JudgeAnswer.objects.usable().filter(is_current, judge__in=judges).annotate(place=row_number)
     by_judge: dict[UUID, list[Any]] = defaultdict(list)
     for judge_id, *answer in answers.filter(place__lte=COMPARED).values_list("judge", *ANSWER_COLUMNS):
         by_judge[judge_id].append(answer)

@@ -7,8 +7,9 @@ from django.urls import reverse
 from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import next_assignment
+from apps.annotation.judges.enrollment import revise_prompt
 from apps.annotation.judges.judge_job import run_slice
-from apps.annotation.judges.judge_performance import model_answers
+from apps.annotation.judges.judge_performance import judge_rows, model_answers
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.kinds.pairwise import PAIRWISE
 from apps.annotation.models import Annotator, Assignment, Item, Judge, JudgeAnswer, Preference, Queue
@@ -102,6 +103,20 @@ def test_a_reason_that_names_sides_says_so_where_they_are_swapped(workspace, ser
     answer.reason = "It found the lamp."
     answer.save()
     assert model_answers(item.pk, a_is_left=False)[0].reason == "It found the lamp."
+
+
+def test_figures_are_those_of_the_current_prompt(workspace, server):
+    queue = builders.queue(of=workspace)
+    judge = send(queue, server, "lamp", mode="prelabel")
+    JudgeAnswer.objects.create(
+        judge=judge, item=Item.objects.get(), prompt_version=1, a_left=2, b_left=2, strength=2, reason=""
+    )
+    [row] = judge_rows(queue)
+    assert (row.steady.of, row.left.of) == (1, 2)
+    revise_prompt(judge=judge, text="Prefer the shorter one.", by=None)
+    [row] = judge_rows(queue)
+    assert row.prompt is not None
+    assert (row.prompt.version, row.steady.of, row.left.of) == (2, 0, 0)
 
 
 @pytest.mark.parametrize("role", [Role.REVIEWER, Role.RESEARCHER])
