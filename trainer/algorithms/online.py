@@ -18,7 +18,7 @@ from contract.configs import GrpoConfig, RlooConfig
 from contract.events import Warned
 from trainer.algorithms.arguments import common_arguments
 from trainer.algorithms.best_weights import BestWeights
-from trainer.algorithms.online_training import Batch, RolloutSource, figures_of, reward_details
+from trainer.algorithms.online_training import Batch, KeptRollouts, RolloutSource, figures_of, reward_details
 from trainer.algorithms.packing import ReadsChats
 from trainer.algorithms.padding import GroupsByLength
 from trainer.algorithms.policy_rollouts import Attempt, Player
@@ -65,7 +65,7 @@ def train_online(
             "eval_dataset": Dataset.from_dict({"prompt": [task.key for task in source.held_out]})
             if source.held_out
             else None,
-            "callbacks": [run.callback, best] if config.keep_best else [run.callback],
+            "callbacks": [run.callback, KeptRollouts(source), *([best] if config.keep_best else [])],
         },
     )
     run.train(trainer)

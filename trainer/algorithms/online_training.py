@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
 from contract.configs import OnlineConfig, TasksConfig, TrainingTasksConfig
 from contract.episodes import PlayedEpisode
 from contract.left_out_tasks import read_left_out
@@ -116,6 +118,12 @@ class RolloutSource:
                 )
                 file.write(json.dumps(record.to_json(), ensure_ascii=False) + "\n")
 
+    def forget_after(self, step: int) -> None:
+        """Delete what an earlier attempt kept of later steps: those policies are gone."""
+        for path in self.folder.glob("*-*.jsonl"):
+            if int(path.stem.rpartition("-")[2]) > step:
+                path.unlink()
+
     def total(self, **_: object) -> list[float | None]:
         """The batch's rewards, in the form of TRL's reward functions."""
         return [reward.total for reward in self.batch.rewards]
@@ -133,6 +141,19 @@ class RolloutSource:
         used = {group.rollouts[0].task.key for group in groups}
         unused = [key for key in self.tasks if key not in used]
         return random.Random(seed).sample(unused, min(count, len(unused)))
+
+
+class KeptRollouts(TrainerCallback):
+    """Forgets the rollouts after the checkpoint that a run resumes from."""
+
+    def __init__(self, source: RolloutSource) -> None:
+        self.source = source
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if state.is_world_process_zero:
+            self.source.forget_after(state.global_step)
 
 
 class Group(NamedTuple):

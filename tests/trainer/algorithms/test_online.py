@@ -297,6 +297,18 @@ def test_a_run_that_was_stopped_in_a_later_epoch_ends_with_the_same_weights(tmp_
     assert_same_end(whole, stopped, step=6)
 
 
+def test_a_resumed_run_forgets_the_rollouts_of_steps_that_it_takes_again(tmp_path: Path):
+    folder = tmp_path / "run"
+    config = online_run(folder, "grpo", held_out=0)
+    code = run_here(folder, config, stop_on=lambda event: isinstance(event, Progress) and event.step == 2)
+    assert code == ExitCode.CANCELLED
+    lost = folder / "rollouts" / "step-000009.jsonl"
+    lost.touch()
+    assert run_here(folder, config) == ExitCode.FINISHED
+    kept = sorted(path.name for path in lost.parent.iterdir())
+    assert kept == ["step-000001.jsonl", "step-000002.jsonl", "step-000003.jsonl"]
+
+
 def rollouts_of(folder: Path, step: int) -> list[Trajectory]:
     return list(read_trajectories(folder / "rollouts" / f"step-{step:06d}.jsonl"))
 
