@@ -183,7 +183,8 @@ def _unwrapped(value: dict[str, Any]) -> Json:
         return value["message"]
     for key in ("choices", "candidates", "generations"):
         if type(value.get(key)) is list and value[key]:
-            return value[key][0]
+            first = value[key][0]
+            return first[0] if key == "generations" and type(first) is list and first else first
     if type(value.get("kwargs")) is dict and type(value.get("id")) is list and value["id"]:  # LangChain, serialized
         return {"type": value["id"][-1], **value["kwargs"]}
     if type(value.get("content")) is dict and "parts" in value["content"]:  # Gemini

@@ -162,6 +162,16 @@ def test_langsmith_feedback_is_the_outcome():
     assert read("langsmith", row).success is True
 
 
+def test_of_several_answers_to_one_call_of_langchain_the_first_is_the_turn():
+    def stored(kind: str, content: str) -> dict[str, Any]:
+        return {"lc": 1, "type": "constructor", "id": ["langchain", kind], "kwargs": {"content": content}}
+
+    generations = [{"text": text, "message": stored("AIMessage", text)} for text in ("One.", "Two.")]
+    run = {"id": "r1", "trace_id": "r1", "run_type": "llm", "outputs": {"generations": [generations]}}
+    record = read("langsmith", {**run, "inputs": {"messages": [[stored("HumanMessage", "Count.")]]}})
+    assert [message["content"] for message in record.messages()] == ["Count.", "One."]
+
+
 def test_the_first_run_of_a_langsmith_trace_alone_holds_the_chat():
     root = {"id": "r1", "run_type": "chain", "inputs": {"messages": [ASKED]}, "outputs": {}}
     whole = {**root, "outputs": {"messages": [ASKED, CALLED, HEARD, DONE]}}
