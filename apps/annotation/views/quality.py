@@ -74,7 +74,7 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "kind": kind_of(queue),
         "report": report,
         "row": presentation.own_figures(report.figures, annotator),
-        "telling": feedback,
+        "delay": feedback,
         "annotator": annotator,
         "feedback": feedback_for(queue, annotator),
         "compared": compared_with_models(queue, annotator),
