@@ -151,11 +151,12 @@ def test_the_cache_of_an_adapter_that_was_loaded_in_place_is_noticed(trained: Pa
 
 
 def test_a_server_that_is_killed_in_the_middle_of_rollouts_takes_nothing_along(server: VllmServer, tmp_path: Path):
-    """Its keeper restarts it."""
+    """Its keeper ends its engine, which survives it, and restarts it."""
     policy = {"engine": "server", "url": server.url, "model": "base", "sampling": {"max_new_tokens": 24}}
     tasks = {"environment": "office", "count": 12, "levels": ["L1"]}
     config = {"kind": "rollout", "policy": policy, "tasks": tasks, "parallel": 4, "budget": {"steps": 3}}
     killed: list[int] = []
+    engines: list[psutil.Process] = []
 
     def kill_once(event: Event) -> bool:
         if isinstance(event, RolloutFinished) and not killed:
@@ -164,11 +165,14 @@ def test_a_server_that_is_killed_in_the_middle_of_rollouts_takes_nothing_along(s
                 line = " ".join(process.info["cmdline"] or [])
                 if port in line and "vllm.entrypoints" in line and keeper.__file__ not in line:
                     killed.append(process.pid)
+                    engines.extend(process.children(recursive=True))
                     process.kill()
         return False
 
     assert run_here(tmp_path, config, stop_on=kill_once) == ExitCode.FINISHED
     assert killed
+    assert engines
+    assert not [engine for engine in engines if engine.is_running() and engine.status() != psutil.STATUS_ZOMBIE]
     ends = Counter(trajectory.outcome.termination for trajectory in read_trajectories(tmp_path / "trajectories.jsonl"))
     assert (ends.total(), ends["policy_error"], ends["timeout"]) == (12, 0, 0)
     assert [line for line in events_of(tmp_path) if isinstance(line.event, Warned)]

@@ -9,12 +9,13 @@ This file is standalone: it runs in vLLM's environment, with only the standard l
 
 import argparse
 import json
+import os
 import signal
 import subprocess
 import sys
-import time
+import threading
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 CHECK_EVERY_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
@@ -23,41 +24,38 @@ RESTART_DELAY_SECONDS = 5.0
 """Delay before restarting a server that ended by itself."""
 
 
-class Stopped(Exception):
-    """SIGTERM or Ctrl-C."""
-
-
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pointer", type=Path, required=True)
     parser.add_argument("--default", default="", help="what to serve until there is a pointer")
     parser.add_argument("command", nargs="+", help="the server, after --")
     options = parser.parse_args(arguments)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopping.set())
     server: subprocess.Popen[bytes] | None = None
     serving: tuple[str, str] | None = None
-    try:
-        while True:
-            requested = requested_model(options.pointer, default=options.default)
-            if server is not None and (requested != serving or server.poll() is not None):
-                status = server.poll()
-                end(server)
-                server = None
-                if status is not None and requested == serving:
-                    print(f"The server ended with status {status}; starting it again.", flush=True)
-                    time.sleep(RESTART_DELAY_SECONDS)
-            if server is None and requested is not None:
-                serving = requested
-                model, name = requested
-                print(f"Serving {model} as {name}", flush=True)
-                server = subprocess.Popen([*options.command, "--model", model, "--served-model-name", name])
-            time.sleep(CHECK_EVERY_SECONDS)
-    except Stopped:
-        return 0
-    finally:
-        if server is not None:
+    while not stopping.is_set():
+        requested = requested_model(options.pointer, default=options.default)
+        if server is not None and (requested != serving or server.poll() is not None):
+            status = server.poll()
             end(server)
+            server = None
+            if status is not None and requested == serving:
+                print(f"The server ended with status {status}; starting it again.", flush=True)
+                if stopping.wait(RESTART_DELAY_SECONDS):
+                    break
+        if server is None and requested is not None:
+            serving = requested
+            model, name = requested
+            print(f"Serving {model} as {name}", flush=True)
+            server = subprocess.Popen(
+                [*options.command, "--model", model, "--served-model-name", name], start_new_session=True
+            )
+        stopping.wait(CHECK_EVERY_SECONDS)
+    if server is not None:
+        end(server)
+    return 0
 
 
 def requested_model(pointer: Path, *, default: str) -> tuple[str, str] | None:
@@ -72,17 +70,13 @@ def requested_model(pointer: Path, *, default: str) -> tuple[str, str] | None:
 
 
 def end(server: "subprocess.Popen[bytes]") -> None:
-    """Terminate it, and kill it if necessary."""
+    """Terminate it, then kill what is left of it and of the processes it started: vLLM's engine, with the memory of its GPU, survives a killed server."""
     server.terminate()
-    try:
+    with suppress(subprocess.TimeoutExpired):
         server.wait(PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise Stopped
+    with suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
 
 
 if __name__ == "__main__":
