@@ -46,16 +46,16 @@ def retrace(environment: dict[str, str], tmp_path: Path) -> Shell:
 
 
 def test_files_are_imported(retrace: Shell, client: Client, tmp_path: Path) -> None:
-    for name, count in (("one", 2), ("two", 3)):
+    for name, count in (("one", 1), ("two", 3)):
         lines = "".join(json.dumps({**row, "id": f"{name}-{row['id']}"}) + "\n" for row in pairs(count))
         (tmp_path / f"{name}.jsonl").write_text(lines)
     done = retrace("import", "one.jsonl", "two.jsonl")
     assert (done.returncode, done.stderr) == (0, "")  # no terminal: no progress
     assert done.stdout.splitlines() == [
-        "one.jsonl: 4 trajectories of 2 tasks",
+        "one.jsonl: 2 trajectories of 1 task",
         "two.jsonl: 6 trajectories of 3 tasks",
     ]
-    assert len(list(client.trajectories.list())) == 10
+    assert len(list(client.trajectories.list())) == 8
 
 
 def test_an_import_that_fails_ends_with_1(retrace: Shell, tmp_path: Path) -> None:
@@ -135,6 +135,7 @@ def test_errors_are_one_sentence_without_a_traceback(retrace: Shell) -> None:
         (["runs", "list"], {"RETRACE_URL": "nowhere"}, 2, "Retrace's URL is needed"),
         (["runs", "show", "00000000-0000-7000-8000-000000000000"], {}, 1, "retrace: "),
         (["runs", "show", ""], {}, 2, "'' isn't an id."),
+        (["runs", "list", "--limit", "-1"], {}, 2, "'-1' isn't a count. Expected a whole number from 1."),
         (["runs"], {}, 2, "usage: retrace runs"),
         (["dance"], {}, 2, "invalid choice: 'dance'"),
     ):
@@ -216,4 +217,4 @@ def test_traffic_splits_are_listed_shown_and_switched_by_their_name(
     assert not client.traffic_splits.read(str(split.pk)).is_on
     assert json.loads(retrace("traffic-splits", "on", str(split.pk), "--json").stdout)["is_on"] is True
     missing = retrace("traffic-splits", "show", "nobody")
-    assert (missing.returncode, missing.stderr) == (2, "retrace: there is no traffic split 'nobody'\n")
+    assert (missing.returncode, missing.stderr) == (1, "retrace: There is no traffic split called 'nobody'.\n")

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from retrace import Client, Episode
+from retrace import Client, Episode, Retries
 from retrace.cli.main import main
 from retrace.errors import Conflict, RequestRefused
 from retrace.runners import MAX_PAUSE, NoOutcome, outcome_of, serve_agent
@@ -99,13 +99,20 @@ def test_an_agent_that_cancels_itself_gives_the_episode_back() -> None:
     assert [(kind, session) for kind, session, _ in server.reports] == [("abandon", "s1"), ("finish", "s0")]
 
 
-@pytest.mark.parametrize(
-    "refusal", [RequestRefused("reward: Expected a finite number.", status=400, request="POST"), ValueError("nan")]
-)
-def test_an_outcome_that_cannot_be_sent_ends_the_program(refusal: Exception) -> None:
-    server = refusing(refusal)
-    with pytest.raises(type(refusal)):
-        serve(server, lambda episode: float("nan"), until_idle=0)
+def test_an_outcome_that_the_server_refuses_ends_the_program() -> None:
+    server = refusing(RequestRefused("reward: Expected 1000 or less.", status=400, request="POST"))
+    with pytest.raises(RequestRefused):
+        serve(server, lambda episode: 2000.0, until_idle=0)
+    assert [kind for kind, _, _ in server.reports] == ["abandon"]
+
+
+@pytest.mark.parametrize("outcome", [float("nan"), {"metadata": {"lamp": object()}}])
+def test_an_outcome_that_is_not_json_ends_the_program_with_a_sentence(outcome: Any) -> None:
+    with Client("http://127.0.0.1:9", "rt_x", retries=Retries(most=0)) as client:
+        server = Server(3)
+        server.finish = client.sessions.finish  # type: ignore[method-assign]  # encodes what it sends
+        with pytest.raises(NoOutcome, match=r"The agent returned .*, which can't be sent: "):
+            serve(server, lambda episode: outcome, until_idle=0)
     assert [kind for kind, _, _ in server.reports] == ["abandon"]
 
 

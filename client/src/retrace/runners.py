@@ -15,7 +15,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from retrace.errors import NotAuthorized, RequestRefused, RetraceError
+from retrace.errors import RequestRefused, RetraceError
 from retrace.models.episodes import Episode, Lease
 from retrace.models.sessions import Finish
 
@@ -122,7 +122,7 @@ class _Serving:
     def _leased(self) -> Episode | None:
         try:
             return self._client.episodes.lease(**self._wanted)
-        except (NotAuthorized, RequestRefused) as refusal:
+        except RequestRefused as refusal:
             if refusal.status is not None and refusal.status < 500 and refusal.status != 429:
                 raise  # a retry would be refused, too
             logger.warning("%s", refusal)
@@ -146,12 +146,15 @@ class _Serving:
             renewing.join()
         try:
             self._client.sessions.finish(episode.session, **outcome)
-        except (RetraceError, TypeError, ValueError) as problem:
-            if not isinstance(problem, RetraceError) or problem.status == HTTPStatus.BAD_REQUEST:
+        except RetraceError as problem:
+            if problem.status == HTTPStatus.BAD_REQUEST:
                 self._give_up(episode, problem)
-                raise  # not an outcome that can be sent, such as a reward that isn't finite: an error in the program, too
+                raise  # an error in the program, too
             # The lease was lost, or the training step continued without it.
             logger.warning("episode %s no longer counts: %s", episode.id, problem)
+        except (TypeError, ValueError) as problem:  # not JSON, such as a reward that isn't finite
+            self._give_up(episode, problem)
+            raise NoOutcome(f"The agent returned {outcome!r:.200}, which can't be sent: {problem}.") from problem
 
     def _give_up(self, episode: Episode, problem: BaseException) -> None:
         logger.warning("the agent failed at episode %s", episode.id, exc_info=problem)
@@ -166,7 +169,7 @@ class _Serving:
 
 
 class NoOutcome(TypeError):
-    """The agent returned nothing that gives the outcome."""
+    """The agent returned nothing that gives the outcome, or something that can't be sent."""
 
 
 def _run(agent: Agent, episode: Episode) -> Any:

@@ -28,11 +28,12 @@ def wait_for(
             progress(job.progress)
         if job.is_over:
             break
-        if deadline is not None and time.monotonic() + seconds > deadline:
+        left = float("inf") if deadline is None else deadline - time.monotonic()
+        if left <= 0:
             raise RetraceError(
                 f"{job.path} wasn't over after {timeout:g} seconds. It goes on; wait again, or cancel it."
             )
-        yield from pause(seconds)
+        yield from pause(min(seconds, left))
         seconds = min(MAX_SECONDS, seconds * 1.5)
         job = parsed(request, (yield from exchange(request, retries)), type(job))
     if is_checked and job.problem:

@@ -8,7 +8,7 @@ import logging
 import sys
 from typing import Any
 
-from retrace.cli.output import Output
+from retrace.cli.output import Output, counted
 from retrace.client import Client
 from retrace.runners import Agent
 
@@ -43,7 +43,7 @@ def serve(client: Client, options: argparse.Namespace, output: Output) -> int:
         runner=options.runner,
         until_idle=options.until_idle,
     )
-    output.one({"episodes": count}, f"{count} episodes")
+    output.one({"episodes": count}, counted(count, "episode"))
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 from uuid import UUID
 
-from retrace.cli.output import Output
+from retrace.cli.output import Output, counted
 from retrace.client import Client
 from retrace.errors import NotFound, RetraceError
 from retrace.models.datasets import Dataset, Version
@@ -46,7 +46,7 @@ def run(client: Client, options: argparse.Namespace, output: Output) -> int:
         "bytes": file.bytes,
         "sha256": file.sha256,
     }
-    output.one(summary, f"{target}: {file.rows:,} rows, {file.bytes:,} bytes, SHA-256 {file.sha256}")
+    output.one(summary, f"{target}: {counted(file.rows, 'row')}, {file.bytes:,} bytes, SHA-256 {file.sha256}")
     return 0
 
 

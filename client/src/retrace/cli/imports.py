@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from retrace.cli.output import Output
+from retrace.cli.output import Output, counted
 from retrace.client import Client
 from retrace.errors import RetraceError
 from retrace.models.imports import Import
@@ -39,8 +39,8 @@ def _summary(batch: Import) -> str:
         return batch.problem
     if not batch.is_over:
         return f"sent as import {batch.id}, {batch.state}"
-    parts = [f"{batch.trajectories:,} trajectories of {batch.tasks or 0:,} tasks"]
-    parts += [f"{batch.duplicates:,} duplicates"] if batch.duplicates else []
+    parts = [f"{counted(batch.trajectories, 'trajectory', 'trajectories')} of {counted(batch.tasks or 0, 'task')}"]
+    parts += [counted(batch.duplicates, "duplicate")] if batch.duplicates else []
     parts += [f"{batch.rejected:,} rejected, see {batch.rejected_rows}"] if batch.rejected else []
-    parts += [f"{batch.warning_count:,} warnings: {batch.warnings[0]}"] if batch.warnings else []
+    parts += [f"{counted(batch.warning_count, 'warning')}: {batch.warnings[0]}"] if batch.warnings else []
     return "; ".join(parts)

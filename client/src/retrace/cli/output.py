@@ -53,6 +53,11 @@ class Output:
             self._shown = False
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun; `many` is needed for nouns that don't take an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def harmless(text: str) -> str:
     """Escape control characters and unencodable ones as JSON does: names and trajectories may come from anywhere."""
     return UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from retrace.cli.newest import add_limit, newest
 from retrace.cli.output import Output, facts
 from retrace.client import Client
 from retrace.models.runs import Launch, Run
@@ -33,7 +33,7 @@ SHOWN = (
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     group = commands.add_parser("runs", help="training runs").add_subparsers(required=True, metavar="COMMAND")
     parser = group.add_parser("list", parents=[common], help="the newest training runs")
-    parser.add_argument("--limit", type=int, default=20, metavar="COUNT", help="default: 20")
+    add_limit(parser)
     parser.set_defaults(command=show_list)
     parser = group.add_parser("show", parents=[common], help="one training run")
     parser.add_argument("run", metavar="ID")
@@ -58,8 +58,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def show_list(client: Client, options: argparse.Namespace, output: Output) -> int:
-    runs = client.runs.list(page_size=min(max(options.limit, 1), 1000))
-    output.table(islice(runs, options.limit), ("id", "state", "algorithm", "step", "total_steps", "name"))
+    output.table(newest(client.runs.list, options.limit), ("id", "state", "algorithm", "step", "total_steps", "name"))
     return 0
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import islice
 from typing import Any, get_args
 
+from retrace.cli.newest import add_limit, newest
 from retrace.cli.output import Output, facts
 from retrace.client import Client
 from retrace.models.sessions import Finish
@@ -22,7 +22,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     group = commands.add_parser("sessions", help="sessions of external agents")
     group = group.add_subparsers(required=True, metavar="COMMAND")
     parser = group.add_parser("list", parents=[common], help="the newest sessions")
-    parser.add_argument("--limit", type=int, default=20, metavar="COUNT", help="default: 20")
+    add_limit(parser)
     parser.set_defaults(command=show_list)
     for name, command, help in (
         ("show", show, "one session"),
@@ -41,8 +41,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def show_list(client: Client, options: argparse.Namespace, output: Output) -> int:
-    sessions = client.sessions.list(page_size=min(max(options.limit, 1), 1000))
-    output.table(islice(sessions, options.limit), ("id", "state", "policy_name", "calls", "reward", "agent"))
+    output.table(
+        newest(client.sessions.list, options.limit), ("id", "state", "policy_name", "calls", "reward", "agent")
+    )
     return 0
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from itertools import islice
 from typing import Any
 
+from retrace.cli.newest import add_limit, newest
 from retrace.cli.output import Output, facts
 from retrace.client import Client
+from retrace.errors import RetraceError
 from retrace.models.traffic_splits import TrafficSplit
 
 SHOWN = (
@@ -21,7 +22,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     group = commands.add_parser("traffic-splits", help="gateway model names that are routed to several policies")
     group = group.add_subparsers(required=True, metavar="COMMAND")
     parser = group.add_parser("list", parents=[common], help="the newest traffic splits")
-    parser.add_argument("--limit", type=int, default=20, metavar="COUNT", help="default: 20")
+    add_limit(parser)
     parser.set_defaults(command=show_list)
     for name, command, help in (
         ("show", show, "one traffic split, with the figures of its arms"),
@@ -34,8 +35,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def show_list(client: Client, options: argparse.Namespace, output: Output) -> int:
-    splits = client.traffic_splits.list(page_size=min(max(options.limit, 1), 1000))
-    output.table(islice(splits, options.limit), ("id", "name", "is_on", "unit", "environment"))
+    output.table(newest(client.traffic_splits.list, options.limit), ("id", "name", "is_on", "unit", "environment"))
     return 0
 
 
@@ -55,4 +55,4 @@ def _named(client: Client, named: str) -> TrafficSplit:
     for split in client.traffic_splits.list():
         if named in (split.id, split.name):
             return split
-    raise ValueError(f"there is no traffic split {named!r}")
+    raise RetraceError(f"There is no traffic split called {named!r}.")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from retrace.cli.output import Output
+from retrace.cli.output import Output, counted
 from retrace.client import Client
 
 
@@ -34,6 +34,8 @@ def run_import(client: Client, options: argparse.Namespace, output: Output) -> i
     job = client.wait(job, progress=output.progress)
     rows = sum(job.counts.values())
     people = [person.model_dump() for person in job.people]
-    invite = f"; {len(people)} {'person' if len(people) == 1 else 'people'} to invite" if people else ""
-    output.one({"import": job.id, "counts": job.counts, "people": people}, f"{options.archive}: {rows:,} rows{invite}")
+    invite = f"; {counted(len(people), 'person', 'people')} to invite" if people else ""
+    output.one(
+        {"import": job.id, "counts": job.counts, "people": people}, f"{options.archive}: {counted(rows, 'row')}{invite}"
+    )
     return 0
