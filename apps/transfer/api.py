@@ -131,10 +131,18 @@ class DeleteArchiveView(_OneExportView):
         operation_id="exports_delete",
         summary="Delete the archive of an export before it expires",
         request=None,
-        responses={200: ExportSerializer},
+        responses={
+            200: ExportSerializer,
+            409: OpenApiResponse(description="The archive is still being written."),
+        },
     )
     def post(self, request: Request, export_id: UUID) -> Response:
         export = self.find(export_id)
+        if export.is_active:
+            raise Conflict(
+                "The archive is still being written. Cancel the job with "
+                f"POST /api/v1/jobs/workspace_exports/{export.pk}/cancel, or wait and delete it then."
+            )
         export_job.delete_archive(export=export, by=self.member)
         export.refresh_from_db()
         return Response(ExportSerializer(export).data)

@@ -105,6 +105,16 @@ def test_an_archive_is_deleted_by_its_owner(owner: Membership, django_capture_on
     assert AuditEntry.objects.filter(workspace=owner.workspace, action="deleted the archive of").exists()
 
 
+def test_an_archive_that_is_still_being_written_is_not_reported_as_deleted(owner: Membership):
+    client = by_token(owner)
+    address = f"/api/v1/workspace/exports/{client.post('/api/v1/workspace/exports').json()['id']}"
+    refused = client.post(f"{address}/delete")
+    assert refused.status_code == 409
+    cancelling = refused.json()["detail"].split("POST ")[1].split(",")[0]
+    assert client.post(cancelling).status_code == 200
+    assert client.post(f"{address}/delete").status_code == 200
+
+
 def test_an_archive_is_deleted_after_a_week(owner: Membership):
     export = finished(owner)
     assert export.expires_at is not None

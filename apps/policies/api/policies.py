@@ -55,6 +55,12 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
         return run.pk if run else None
 
 
+class ArchivedSerializer(serializers.Serializer[Any]):
+    """The query of the list."""
+
+    archived = serializers.BooleanField()
+
+
 class PoliciesView(ListView):
     """The workspace's policies."""
 
@@ -68,10 +74,9 @@ class PoliciesView(ListView):
         responses=PolicySerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        archived = request.query_params.get("archived", "false")
-        policies = policies_for_list(self.member).archived(
-            is_archived=serializers.BooleanField().run_validation(archived)
-        )
+        query = ArchivedSerializer(data={"archived": request.query_params.get("archived", "false")})
+        query.is_valid(raise_exception=True)
+        policies = policies_for_list(self.member).archived(is_archived=query.validated_data["archived"])
         return self.page_of(policies, PolicySerializer, champions=champions_of(self.member))
 
     @extend_schema(
