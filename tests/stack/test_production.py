@@ -26,6 +26,12 @@ MODEL_WORKERS = {"generator", "generator-cpu", "trainer", "trainer-cpu"}
 READ_BY_LIBRARIES = {"WEB_CONCURRENCY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "VLLM_API_KEY"}
 """Variables read by uvicorn, by boto and, for the last one, under the name given by a served policy."""
 
+NOT_FOR_COMPOSE = {
+    *("DEBUG", "TEST_DATABASE_NAME"),
+    *("PUBLISHED_DIR", "RUNS_DIR", "SECURE_SSL_REDIRECT", "SERVED_RUNS_DIR"),
+}
+"""Variables for developers, and for installations with other volumes or another proxy than compose.yaml's."""
+
 
 def filled_in(text: str) -> str:
     """`text` with compose's variables replaced, as with a completed .env."""
@@ -35,7 +41,7 @@ def filled_in(text: str) -> str:
 @pytest.fixture(scope="module")
 def production() -> dict[str, str]:
     """The environment of a web container."""
-    names = {name: filled_in(value) for name, value in SERVICES["web"]["environment"].items()}
+    names = {name: filled_in(value) for name, value in SERVICES["web"]["environment"].items() if value is not None}
     names |= {"S3_BUCKET": "", "LOG_LEVEL": "WARNING", "WEB_CONCURRENCY": "2", "ALLOWED_HOSTS": "retrace.example"}
     names |= {"ENDPOINT_KEYS": "VLLM_API_KEY=http://vllm:8000", "OUTGOING_NETWORKS": subnet_of_models()}
     names |= {"MODEL_ROOTS": "/models", "GATEWAY_DEADLINE_SECONDS": "600", "GATEWAY_WITHOUT_DATABASE": "pass"}
@@ -52,6 +58,15 @@ def test_every_name_that_our_containers_get_is_read_somewhere() -> None:
     for name in OURS:
         for variable in set(SERVICES[name]["environment"]) - READ_BY_LIBRARIES:
             assert f'"{variable}"' in sources, f"{name} is given {variable}, which nothing reads"
+
+
+def test_every_variable_that_settings_read_can_be_set_in_production() -> None:
+    read = set(re.findall(r'environ(?:\.get\(|\[)"(\w+)"', (ROOT / "apps" / "settings.py").read_text()))
+    documented = "\n".join(
+        page.read_text() for page in [*(ROOT / "docs").glob("*.md"), ROOT / "production.env.example"]
+    )
+    assert {name for name in read if name not in documented} == {"RETRACE_ENV", "TEST_DATABASE_NAME"}
+    assert read - set(SERVICES["web"]["environment"]) == NOT_FOR_COMPOSE
 
 
 def test_every_variable_of_compose_stands_in_the_example_and_nothing_else_does() -> None:
