@@ -150,6 +150,24 @@ def test_a_correction_form_that_comes_late_does_not_open_on_the_next_run(page: P
     expect(page.locator("#better")).to_be_hidden()
 
 
+def test_a_run_whose_words_were_marked_does_not_stay_in_memory(page: Page):
+    press(page, "m")
+    page.keyboard.type("shelf")
+    press(page, "Enter 3 b")
+    page.evaluate("() => { window.old = new WeakRef(document.querySelector('[data-walk]')) }")
+    for _ in range(2):
+        submit(page)
+        press(page, "b")
+    all_sent(page)
+    session = page.context.new_cdp_session(page)
+    for _ in range(20):
+        session.send("HeapProfiler.collectGarbage")
+        if page.evaluate("() => window.old.deref() === undefined"):
+            return
+        page.wait_for_timeout(250)
+    raise AssertionError("The run is still in memory.")
+
+
 def test_a_run_that_was_set_aside_by_an_undo_keeps_its_labels_when_its_critique_is_edited(page: Page):
     press(page, "b")
     submit(page)

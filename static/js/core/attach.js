@@ -7,7 +7,7 @@ const behaviors = [];
  * `signal` aborts when the element leaves: pass it to addEventListener or fetch, or listen to it to clean up.
  */
 export function attach(selector, start) {
-  const running = new WeakMap();
+  const running = new Map();
   const behavior = { selector, start, running };
   behaviors.push(behavior);
   for (const element of document.querySelectorAll(selector)) begin(behavior, element);
@@ -20,9 +20,13 @@ function begin({ start, running }, element) {
   start(element, controller.signal);
 }
 
-function end({ running }, element) {
-  running.get(element)?.abort();
-  running.delete(element);
+// Found by what runs, not by the selector: one that names an ancestor no longer matches what has left it.
+function endRemoved({ running }) {
+  for (const [element, controller] of running) {
+    if (element.isConnected) continue;
+    running.delete(element);
+    controller.abort();
+  }
 }
 
 function within(root, selector) {
@@ -31,11 +35,8 @@ function within(root, selector) {
 }
 
 new MutationObserver((changes) => {
-  for (const { addedNodes, removedNodes } of changes) {
-    for (const node of removedNodes) {
-      if (!(node instanceof Element) || node.isConnected) continue;
-      for (const behavior of behaviors) for (const element of within(node, behavior.selector)) end(behavior, element);
-    }
+  if (changes.some(({ removedNodes }) => removedNodes.length > 0)) behaviors.forEach(endRemoved);
+  for (const { addedNodes } of changes) {
     for (const node of addedNodes) {
       if (!(node instanceof Element) || !node.isConnected) continue;
       for (const behavior of behaviors) for (const element of within(node, behavior.selector)) begin(behavior, element);

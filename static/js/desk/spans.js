@@ -1,7 +1,7 @@
 // Marked text in a step. A span has its part (index among those of its role), its start offset there, and the text.
 
 const NAME = "marked";
-const ranges = new Map();
+const ranges = new Map(); // article -> index -> the ranges of its spans
 
 /** The selection inside `row` as a span; null if nothing in it is selected. */
 export function selectedSpan(row) {
@@ -35,12 +35,21 @@ export function typedSpan(row, words) {
 
 /** Highlights the spans of an open step if the browser supports it; the list below the step shows them in any case. */
 export function highlight(article, index, spans) {
-  const key = `${article.dataset.item} ${index}`;
-  if (!globalThis.CSS?.highlights || (!spans.length && !ranges.has(key))) return;
+  if (!globalThis.CSS?.highlights || (!spans.length && !ranges.get(article)?.has(index))) return;
   const row = article.querySelector(`#row-${index}`);
-  ranges.set(key, spans.map((span) => rangeOf(row, span)).filter(Boolean));
-  const visible = [...ranges.values()].flat().filter((range) => range.startContainer.isConnected);
-  CSS.highlights.set(NAME, new Highlight(...visible));
+  if (!ranges.has(article)) ranges.set(article, new Map());
+  ranges.get(article).set(index, spans.map((span) => rangeOf(row, span)).filter(Boolean));
+  draw();
+}
+
+/** Releases an item that has left the page: a range keeps everything around it in memory. */
+export function forgetHighlights(article) {
+  if (ranges.delete(article)) draw();
+}
+
+function draw() {
+  const all = [...ranges.values()].flatMap((rows) => [...rows.values()].flat());
+  CSS.highlights.set(NAME, new Highlight(...all.filter((range) => range.startContainer.isConnected)));
 }
 
 function rangeOf(row, { part, start, quote }) {

@@ -2,7 +2,7 @@
 // as JSON, so drafts, submission, and undo treat them like any field.
 import { attach } from "../core/attach.js";
 import { toast } from "../core/toast.js";
-import { highlight, selectedSpan, typedSpan } from "./spans.js";
+import { forgetHighlights, highlight, selectedSpan, typedSpan } from "./spans.js";
 import { cellOf, countOf, currentOf, goTo, rowOf } from "./steps.js";
 
 const WORDS = { "-1": "bad", 0: "neutral", 1: "good" };
@@ -245,6 +245,7 @@ class Labels {
 
   listen() {
     const { article, signal } = this;
+    signal.addEventListener("abort", () => forgetHighlights(article));
     const on = (type, handle, options = {}) => article.addEventListener(type, handle, { signal, ...options });
     on("draft:restored", () => {
       this.read();
