@@ -46,6 +46,16 @@ def test_a_run_is_rated_with_digits_thumbs_and_marks(open_as, annotator):
     assert marks == [(1, "subgoal", ""), (2, "hard_violation", "1 deletes a file")]
 
 
+def test_caps_lock_does_not_make_a_soft_violation_a_hard_one(open_as, annotator):
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(()))
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    expect(page.locator("[data-rating][data-drafting]")).to_be_visible()
+    page.evaluate("""() => document.activeElement.dispatchEvent(
+        new KeyboardEvent("keydown", { key: "W", modifierCapsLock: true, bubbles: true }))""")
+    expect(page.locator("#row-0 .mark-line")).to_contain_text("Soft violation")
+
+
 def test_digits_during_an_undo_and_the_second_click_of_a_double_click_answer_nothing(open_as, annotator):
     questions = (Question("polite", "Was it polite?", required=False),)
     queue = builders.queue_of_trajectories(

@@ -57,6 +57,17 @@ def test_the_help_lists_the_keys_of_the_page_and_changes_one(gallery):
     expect(gallery.get_by_role("dialog", name="Invite somebody")).to_be_visible()
 
 
+def test_caps_lock_does_not_turn_a_key_into_its_capital(gallery):
+    theme = "document.documentElement.dataset.theme"
+    before = gallery.evaluate(theme)
+    press = """(shiftKey) => document.body.dispatchEvent(
+        new KeyboardEvent("keydown", { key: shiftKey ? "t" : "T", shiftKey, modifierCapsLock: true, bubbles: true }))"""
+    gallery.evaluate(press, False)
+    assert gallery.evaluate(theme) == before
+    gallery.evaluate(press, True)
+    assert gallery.evaluate(theme) != before
+
+
 def test_keys_sleep_while_one_types_and_behind_a_dialog(gallery):
     gallery.keyboard.press("/")
     search = gallery.get_by_label("Search")

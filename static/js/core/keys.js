@@ -77,7 +77,10 @@ export function remap(binding, keys) {
 
 /** The name of an event's key, as used in bindings. */
 export function keyOf(event) {
-  const key = event.key === " " ? "Space" : event.key;
+  let key = event.key === " " ? "Space" : event.key;
+  // Caps Lock is meant for text: otherwise it would turn w into W, which may do something else.
+  if (key?.length === 1 && event.getModifierState?.("CapsLock"))
+    key = event.shiftKey ? key.toUpperCase() : key.toLowerCase();
   return (event.ctrlKey || event.metaKey ? "mod+" : "") + key;
 }
 
