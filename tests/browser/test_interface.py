@@ -193,3 +193,19 @@ def test_partials_take_their_places_and_the_reader_stays_where_they_were(gallery
     assert gallery.locator("#live-input").evaluate("input => [input.selectionStart, input.selectionEnd]") == [2, 4]
     assert gallery.locator("#live-fold").evaluate("fold => fold.open")
     assert gallery.locator("#live-log").evaluate("log => log.scrollHeight - log.scrollTop - log.clientHeight") < 8
+
+
+@pytest.mark.parametrize("status", [204, 500])
+def test_a_swap_does_not_restore_the_focus_from_before_a_response_that_was_not_swapped(gallery, console, status):
+    console.expect("500|htmx:responseError|Response Status Error")
+    gallery.route("**/test/first/", lambda route: route.fulfill(status=status))
+    gallery.route("**/test/second/", lambda route: route.fulfill(body="swapped", content_type="text/html"))
+    gallery.evaluate("""() => document.getElementById("content").insertAdjacentHTML(
+        "beforeend", '<input id="one"><input id="two"><p id="swapped-here"></p>')""")
+    request = "path => htmx.ajax('GET', path, { target: '#swapped-here' }).catch(() => {})"
+    gallery.locator("#one").focus()
+    gallery.evaluate(request, "/test/first/")
+    gallery.locator("#two").focus()
+    gallery.evaluate(request, "/test/second/")
+    expect(gallery.locator("#swapped-here")).to_have_text("swapped")
+    expect(gallery.locator("#two")).to_be_focused()

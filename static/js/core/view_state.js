@@ -53,8 +53,11 @@ export function preservingState(change) {
   restore(position);
 }
 
-document.addEventListener("htmx:oobBeforeSwap", () => (saved ??= remember()));
-document.addEventListener("htmx:beforeSwap", () => (saved ??= remember()));
+// On the window, since listeners on the document may prevent a swap. A response that isn't swapped never settles.
+for (const type of ["htmx:oobBeforeSwap", "htmx:beforeSwap"])
+  window.addEventListener(type, ({ detail }) => {
+    if (detail.shouldSwap) saved ??= remember();
+  });
 document.addEventListener("htmx:afterSettle", () => {
   if (saved) restore(saved);
   saved = null;
