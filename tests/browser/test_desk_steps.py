@@ -11,6 +11,7 @@ from apps.accounts.models import Membership
 from apps.annotation.kinds.questions import Alternatives, StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Inspection, Queue
 from apps.trajectories.models import Trajectory
+from tests import factories
 from tests.annotation import builders
 from tests.browser.pair_desk import all_sent
 from tests.live import LiveStack
@@ -148,6 +149,48 @@ def test_a_correction_form_that_comes_late_does_not_open_on_the_next_run(page: P
     held[0].continue_()
     page.wait_for_timeout(500)
     expect(page.locator("#better")).to_be_hidden()
+
+
+def test_another_tool_keeps_the_message_and_the_reasoning(page: Page):
+    press(page, "e")
+    page.locator("#better summary").click()
+    page.locator("[name=content]").fill("I look first.")
+    page.locator("[name=thought]").fill("Nobody has looked yet.")
+    page.locator("[data-better-tool]").select_option("")
+    expect(page.locator("[name='arg.at']")).to_have_count(0)
+    expect(page.locator("[name=content]")).to_have_value("I look first.")
+    expect(page.locator("[name=thought]")).to_have_value("Nobody has looked yet.")
+
+
+def test_a_correction_form_that_was_asked_for_twice_keeps_what_is_written(page: Page):
+    held: list[Route] = []
+    page.route("**/better/", lambda route: held.append(route))
+    press(page, "e e")
+    while len(held) < 2:
+        page.wait_for_timeout(50)
+    held[1].continue_()
+    page.locator("[name='arg.at']").fill("the door")
+    held[0].continue_()
+    page.wait_for_timeout(500)
+    expect(page.locator("[name='arg.at']")).to_have_value("the door")
+
+
+def test_alternatives_of_a_run_that_has_left_are_not_offered(open_as: Open, annotator: Membership):
+    asks = StepsAsks(every_step=False, alternatives=Alternatives(factories.policy(of=annotator.workspace).pk))
+    queue = builders.queue_of_trajectories(of=annotator.workspace, items=2, asks=asks)
+    page = open_as(annotator.user)
+    done = {"active": False, "messages": [{"role": "assistant", "content": "look"}], "policy": "one"}
+    held: list[Route] = []
+    page.route("**/alternatives/", lambda route: held.append(route))
+    page.goto(f"/desk/{queue.pk}/")
+    ready(page)
+    press(page, "a Escape")
+    held[0].fulfill(json=done)
+    offer = page.get_by_text("The alternatives at step 1 are ready.")
+    expect(offer).to_be_visible()
+    press(page, "b")
+    submit(page)
+    expect(offer).to_have_count(0, timeout=1000)  # sooner than it would go by itself
 
 
 def test_a_run_whose_words_were_marked_does_not_stay_in_memory(page: Page):

@@ -41,12 +41,13 @@ attach("[data-labels]", (article, signal) => {
     }
     if (isShown(index)) return;
     const where = `step ${index + 1}`;
-    if (result.error) toast(`No alternatives at ${where}: ${result.error}`, { tone: "attention" });
-    else
-      toast(`The alternatives at ${where} are ready.`, {
-        tone: "good",
-        action: { label: "Open", run: () => open(index) },
-      });
+    const notice = result.error
+      ? toast(`No alternatives at ${where}: ${result.error}`, { tone: "attention" })
+      : toast(`The alternatives at ${where} are ready.`, {
+          tone: "good",
+          action: { label: "Open", run: () => open(index) },
+        });
+    signal.addEventListener("abort", () => notice.remove()); // another item is displayed by then
   }
 
   function update(index, state) {

@@ -70,20 +70,33 @@ class BetterActions {
 
   async load(index, tool) {
     this.index = index;
-    const query = tool === undefined ? "" : `?tool=${encodeURIComponent(tool)}`;
-    const content = await markup(`${this.article.dataset.url}steps/${index}/better/${query}`);
-    if (this.signal.aborted) return false; // another item is displayed by now
-    if (content) this.dialog.replaceChildren(content);
+    const url = `${this.article.dataset.url}steps/${index}/better/${tool === undefined ? "" : `?tool=${encodeURIComponent(tool)}`}`;
+    const request = {};
+    this.request = request;
+    const content = await markup(url);
+    // Another item is displayed by now, or another form was requested, in which somebody may be writing already.
+    if (this.signal.aborted || request !== this.request) return false;
+    if (content) this.replace(content);
     else toast("The form didn't load. Try again.", { tone: "bad" });
-    if (content && this.dialog.open) this.dialog.querySelector("[data-better-tool]")?.focus();
     return Boolean(content);
+  }
+
+  /** Shows another form; in an open dialog, it's for another tool, and the message written so far stays. */
+  replace(content) {
+    const before = this.dialog.open ? this.dialog.querySelector("form")?.elements : null;
+    this.dialog.replaceChildren(content);
+    if (!before) return;
+    const { elements } = this.dialog.querySelector("form");
+    for (const name of ["content", "thought"]) elements[name].value = before[name].value;
+    elements.thought.closest("details").open ||= elements.thought.value !== "";
+    this.dialog.querySelector("[data-better-tool]")?.focus();
   }
 
   async check(form) {
     const { result, data, detail } = await post(form.getAttribute("action"), Object.fromEntries(new FormData(form)));
     if (this.signal.aborted) return;
     if (result === "done") {
-      this.dialog.close();
+      if (form.isConnected) this.dialog.close(); // otherwise it's open for another step by now
       this.put(Number(form.dataset.index), data.message, null);
       return;
     }
@@ -198,13 +211,13 @@ function callOf(message) {
   return message.tool_calls?.[0]?.function;
 }
 
-/** An action as displayed: the call and its arguments, or the text. */
-export function inWords(message) {
+/** An action as displayed: the call and its arguments, or the text, up to `most` characters. */
+export function inWords(message, most = EXAMPLE_CHARACTERS) {
   const calls = (message.tool_calls ?? []).map((call) => {
     const { name, arguments: args } = call.function;
     return `${name} ${typeof args === "string" ? args : JSON.stringify(args, null, 2)}`;
   });
-  return [message.reasoning_content, message.content, ...calls].filter(Boolean).join("\n").slice(0, EXAMPLE_CHARACTERS);
+  return [message.reasoning_content, message.content, ...calls].filter(Boolean).join("\n").slice(0, most);
 }
 
 // A sampled action may have its arguments as text, as policies write them, which need not be JSON.
