@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from apps.accounts.models import Membership
+from apps.annotation.kinds.questions import Question, StepsAsks
 from apps.annotation.models import Assignment, Preference, Queue
 from tests.annotation import builders
 from tests.browser.pair_desk import after, all_sent, answer, expect_ahead, press, ready, shown, stored_judgments
@@ -165,3 +166,58 @@ def test_a_phone_tells_in_full_what_is_not_saved_and_keeps_its_heading(
     page.context.set_offline(False)
     expect(page.locator("[data-desk-progress]")).to_contain_text("2 by you")
     assert stored_judgments() == [(2, False), (1, False)]
+
+
+def test_a_refused_answer_shows_texts_of_questions_and_long_corrections_in_full(
+    open_as: Open, annotator: Membership, console
+):
+    console.expect("409")
+    asks = StepsAsks(
+        every_step=False,
+        questions=(Question("why", "Why?", type="text"), Question("what", "What here?", type="text", per="step")),
+    )
+    queue = builders.queue_of_trajectories(of=annotator.workspace, asks=asks)
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    expect(page.locator("[data-walk][data-drafting]")).to_be_visible()
+    press(page, "q")
+    page.locator("[name='question.why']").fill("of a question")
+    page.locator("[name='question.what']").fill("of a step")
+    press(page, "Escape", "j", "e")
+    page.locator("[name=content]").fill("x" * 3000)
+    press(page, "Control+Enter")
+    expect(page.locator("#row-1 [data-better]")).to_be_visible()
+    page.route("**/judge/", lambda route: route.fulfill(status=409, json={"code": "place_lost", "detail": "Gone."}))
+    press(page, "b", "Control+Enter")
+    texts = page.locator("#refused-texts")
+    expect(texts).to_contain_text("of a question")
+    expect(texts).to_contain_text("Step 1: of a step")
+    expect(texts).to_contain_text("x" * 3000)
+
+
+def test_what_was_written_about_an_item_that_went_to_others_can_be_copied(page: Page):
+    page.clock.install()
+    page.reload()
+    press(ready(page), "r")
+    page.keyboard.type("half a reason")
+    lost = {"code": "place_lost", "detail": "Your lease on this item ended."}
+    pair = shown(page)
+    page.route(f"**/{pair}/keep/", lambda route: route.fulfill(json=lost))
+    seconds = int(page.locator("[data-desk]").get_attribute("data-lease") or "") // 3
+    page.clock.fast_forward(1000 * (seconds - 30))
+    page.mouse.move(5, 5)
+    page.clock.fast_forward(1000 * 40)  # the desk says again that the item is on the screen
+    expect(page.locator("#refused-texts")).to_have_text("half a reason")
+    assert shown(page) != pair
+
+
+def test_a_reason_for_a_flag_that_was_not_saved_is_there_when_one_tries_again(page: Page, console):
+    console.expect("Failed to load resource")
+    page.route("**/flag/", lambda route: route.abort())
+    press(page, "!")
+    page.keyboard.type("the same run twice")
+    press(page, "Enter")
+    expect(page.get_by_text("The server isn't responding.")).to_be_visible()
+    expect(page.locator("[data-flag]")).to_have_attribute("aria-pressed", "false")
+    press(page, "!")
+    expect(page.locator("#flag [name=reason]")).to_have_value("the same run twice")

@@ -235,7 +235,8 @@ class Desk {
     this.status.showProblem(check.detail.problem);
     if (check.detail.problem) return;
     form.elements.seconds.value = this.clock.stop().toFixed(1);
-    this.outbox.add({ item: article.dataset.item, url: form.getAttribute("action"), values: valuesOf(form) });
+    const [item, url] = [article.dataset.item, form.getAttribute("action")];
+    this.outbox.add({ item, url, values: valuesOf(form), texts: textsOf(form) });
     this.advance();
   }
 
@@ -253,11 +254,12 @@ class Desk {
     const form = article?.querySelector("[data-answer]");
     if (!form) return;
     const { result, detail } = await post(form.dataset.flagUrl, { reason, ...(lift ? { lift: "1" } : {}) });
+    const button = article.querySelector("[data-flag]");
     if (result !== "done") {
+      button.dataset.reason = reason; // for another try
       toast(detail, { tone: "bad" });
       return;
     }
-    const button = article.querySelector("[data-flag]");
     button.setAttribute("aria-pressed", String(!lift));
     button.dataset.reason = lift ? "" : reason;
     button.querySelector("[data-flag-word]").textContent = lift ? "Flag" : "Flagged";
@@ -303,8 +305,10 @@ class Desk {
   async keep(article) {
     const detail = await this.refusalOf(article);
     if (!detail || article !== this.shown) return;
-    toast(detail, { tone: "attention" });
+    const texts = textsOf(article.querySelector("[data-answer]"));
     this.advance();
+    if (texts.length) this.showTexts(detail, texts);
+    else toast(detail, { tone: "attention" });
   }
 
   /** The server's feedback on an answer: for newcomers, whether it was the expected one. */
@@ -327,14 +331,18 @@ class Desk {
     if (!this.undoing) this.arrived(elementsOf(next.markup).querySelector("[data-item]"));
   }
 
-  /** Shows what was written in the answer, so that it can be copied; of several refused answers, all of it. */
   refused(entry, detail) {
+    this.showTexts(detail, entry.texts ?? []);
+  }
+
+  /** Shows what was written in a lost answer, so that it can be copied; of several lost answers, all of it. */
+  showTexts(detail, lost) {
     const dialog = document.getElementById("refused");
     const words = dialog.querySelector("[data-refused-words]");
     const texts = dialog.querySelector("#refused-texts");
     const before = dialog.open ? texts.textContent : "";
     words.textContent = detail;
-    texts.textContent = [before, ...textsOf(entry.values)].filter(Boolean).join("\n\n");
+    texts.textContent = [before, ...lost].filter(Boolean).join("\n\n");
     dialog.querySelector("[data-refused-text]").hidden = !texts.textContent;
     if (!dialog.open) dialog.showModal();
   }
@@ -363,9 +371,11 @@ class Desk {
       { signal },
     );
     this.element.addEventListener("input", () => this.status.showProblem(""), { signal });
-    this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.stopWriting(event.target), {
-      signal,
-    });
+    this.element.addEventListener(
+      "keydown",
+      (event) => event.key === "Escape" && !event.isComposing && this.stopWriting(event.target),
+      { signal },
+    );
     addEventListener("pageshow", ({ persisted }) => persisted && this.shown && this.restored(this.shown), { signal });
     bind({ keys: "mod+Enter", label: "Submit while writing", group: "Answer", run: () => this.submit(), signal });
     this.listenToDialogs(signal);
@@ -427,10 +437,19 @@ class Desk {
 }
 
 /** The texts that an annotator wrote in an answer. */
-function textsOf({ rationale, labels, marks, corrections }) {
-  const rows = [labels, marks, corrections].flatMap((json) => JSON.parse(json || "[]"));
-  const ofSteps = rows.map((row) => [row.index, row.critique ?? row.note ?? inWords(row.message)]);
-  return [rationale, ...ofSteps.map(([index, text]) => text && `Step ${index + 1}: ${text}`)].filter(Boolean);
+function textsOf(form) {
+  const { labels, marks, corrections, step_answers: answers } = valuesOf(form);
+  const rows = [labels, marks, corrections, answers].flatMap((json) => JSON.parse(json || "[]"));
+  const questions = [...form.querySelectorAll("[data-per-step][data-type=text]")].map(
+    ({ dataset }) => dataset.question,
+  );
+  const ofSteps = rows.flatMap(({ index, critique, note, message, answers: ofStep }) =>
+    [critique, note, message && inWords(message, Infinity), ...questions.map((question) => ofStep?.[question])]
+      .filter(Boolean)
+      .map((text) => `Step ${index + 1}: ${text}`),
+  );
+  const ofItem = [...form.elements].filter(({ type }) => type === "textarea").map(({ value }) => value);
+  return [...ofItem, ...ofSteps].filter(Boolean);
 }
 
 function take(form) {
