@@ -79,6 +79,23 @@ def test_steps_that_a_resumed_run_repeats_are_drawn_anew(open_as, researcher):
         expect(chart.locator(".value")).to_have_text(f"{step / 100:g}")
 
 
+def test_the_dot_of_the_cursor_reaches_points_that_came_later(open_as, researcher):
+    run = measured(researcher)
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{run.pk}/")
+    chart = page.locator("#chart-reward")
+    expect(chart.locator(".value")).to_have_text("2")
+    expect(page.locator("[data-live-state]")).to_have_text("Live")
+    later = {step: {"reward": step / 10} for step in range(21, 41)}
+    apply(run=run, update=RunUpdate(seq=1, offset=1, step=40, metrics=later))
+    elsewhere(show, run.pk)
+    expect(chart.locator(".value")).to_have_text("4")
+    chart.get_by_role("img").focus()
+    page.keyboard.press("End")
+    over, dot = (chart.locator(name).last.bounding_box() for name in (".u-over", ".u-cursor-pt"))
+    assert dot["x"] + dot["width"] / 2 == pytest.approx(over["x"] + over["width"], abs=2)
+
+
 def test_smoothing_is_chosen_once_for_every_run(open_as, researcher):
     one, two = measured(researcher, "one"), measured(researcher, "two")
     page = open_as(researcher.user)

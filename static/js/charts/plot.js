@@ -139,7 +139,7 @@ export class Plot {
       cursor: {
         y: false,
         drag: { x: Boolean(onZoom), y: false, setScale: false, dist: 8 },
-        dataIdx: (_, index, row) => (index ? lastMeasured(entries[index - 1].ys, row) : row),
+        dataIdx: (self, index, row) => (index ? lastMeasured(self.data[index], row) : row),
         points: {
           show: (self, index) => isCurve(self, index) && document.createElement("span"),
           size: 7,
