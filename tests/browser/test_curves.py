@@ -281,6 +281,26 @@ def test_curves_that_cannot_be_fetched_are_asked_for_again(open_as, researcher, 
     expect(failure).to_be_hidden()
 
 
+def test_the_notice_about_curves_goes_when_only_the_log_had_failed(open_as, researcher, console):
+    console.expect("log/|503")
+    run = measured(researcher)
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{run.pk}/")
+    expect(page.locator("[data-live-state]")).to_have_text("Live")
+    expect(page.locator("#chart-loss")).to_be_visible()
+    is_down = True
+    page.route("**/log/*", lambda route: route.fulfill(status=503) if is_down else route.fallback())
+    page.evaluate("""() => {
+        document.getElementById("run-status").dataset.log = 1e6;
+        document.dispatchEvent(new CustomEvent("live:swapped"));
+    }""")
+    failure = page.locator("[data-curves-failure]")
+    expect(failure).to_be_visible()
+    is_down = False
+    failure.get_by_role("button", name="Try again").click()
+    expect(failure).to_be_hidden()
+
+
 @pytest.mark.parametrize("steps", [0, 1, 2000])
 def test_any_number_of_points_fits_a_phone(open_as, researcher, steps):
     run = measured(researcher, steps=steps)

@@ -22,12 +22,14 @@ export class RunCurves {
   async extend() {
     const { step, seq, since } = document.getElementById("run-status").dataset;
     const state = `${step} ${seq} ${since}`;
-    if (state === this.#drawnState) return;
-    if (since === this.#since) await this.#series.extend(this.#signal);
-    else await this.#series.load(this.#signal); // the steps after the checkpoint are gone
-    this.#since = since;
-    this.#drawnState = state;
-    this.#show();
+    if (state !== this.#drawnState) {
+      if (since === this.#since) await this.#series.extend(this.#signal);
+      else await this.#series.load(this.#signal); // the steps after the checkpoint are gone
+      this.#since = since;
+      this.#drawnState = state;
+      this.#show();
+    }
+    this.#root.querySelector("[data-curves-failure]").hidden = true;
   }
 
   #show() {
@@ -41,7 +43,6 @@ export class RunCurves {
     };
     const axes = ["steps", "rollouts", "tokens", "seconds"].filter((axis) => series.xs(axis).length);
     const isOver = document.getElementById("run-status").hasAttribute("data-live-end");
-    this.#root.querySelector("[data-curves-failure]").hidden = true;
     this.#panels.show(
       chartsOf(series, open),
       axes,
