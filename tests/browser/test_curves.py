@@ -301,6 +301,13 @@ def test_the_notice_about_curves_goes_when_only_the_log_had_failed(open_as, rese
     expect(failure).to_be_hidden()
 
 
+def test_curves_say_that_one_is_signed_out(open_as, researcher):
+    page = open_as(researcher.user)
+    page.route("**/series/*", lambda route: route.fulfill(status=302, headers={"Location": "/sign-in/"}))
+    page.goto(f"/runs/{measured(researcher).pk}/")
+    expect(page.locator("[data-curves-failure]")).to_contain_text("You are signed out.")
+
+
 @pytest.mark.parametrize("steps", [0, 1, 2000])
 def test_any_number_of_points_fits_a_phone(open_as, researcher, steps):
     run = measured(researcher, steps=steps)

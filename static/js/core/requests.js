@@ -1,7 +1,10 @@
 // Requests to the server, and the messages shown when an htmx request fails.
 import { toast } from "./toast.js";
 
-/** fetch() for our own pages; throws a displayable error for every status but 2xx. Unsafe requests also need `csrfHeaders`. */
+/**
+ * fetch() for our own pages; throws a displayable error for every status but 2xx, and for redirects, which lead to the sign-in page.
+ * Unsafe requests also need `csrfHeaders`.
+ */
 export async function request(url, options = {}) {
   const response = await fetch(url, {
     credentials: "same-origin",
@@ -10,6 +13,7 @@ export async function request(url, options = {}) {
     throw new Error("The server didn't respond. Check the connection and try again.");
   });
   if (!response.ok) throw new Error(explain(response.status));
+  if (response.redirected) throw new Error("You are signed out. Sign in again in another tab, then try again.");
   return response;
 }
 

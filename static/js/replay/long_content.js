@@ -1,18 +1,12 @@
 // Long content on demand: a[data-more] is replaced by the continuation, a[data-source] shows its block as source.
 import { fragmentOf } from "../core/markup.js";
+import { request } from "../core/requests.js";
 import { toast } from "../core/toast.js";
 
 const rendered = new WeakMap();
 
 async function fragment(url) {
-  const response = await fetch(url, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
-  if (!response.ok)
-    throw new Error(
-      response.status === 404
-        ? "This no longer exists, or you don't have access to it."
-        : "The server didn't respond. Try again.",
-    );
-  if (response.redirected) throw new Error("You are signed out. Sign in again in another tab, then try again.");
+  const response = await request(url, { headers: { "HX-Request": "true" } });
   return fragmentOf(await response.text());
 }
 

@@ -1,4 +1,4 @@
-// Markup of rows generated from the outline: the same as in templates/trajectories/_step_head.html.
+// Markup of rows generated from the outline: the same as in templates/trajectories/steps.jinja and replay.html.
 
 /** A duration in words; must match apps.common.quantities.duration. */
 export function duration(seconds) {
