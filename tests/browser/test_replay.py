@@ -138,6 +138,16 @@ def test_search_lists_the_steps_that_say_it_and_goes_there(replay: Page) -> None
     expect(replay.locator("[data-outline-words]")).to_be_hidden()
 
 
+def test_keys_that_end_a_composition_do_not_leave_the_search(replay: Page) -> None:
+    field = replay.locator("[data-search]")
+    replay.keyboard.press("/")
+    replay.keyboard.type("line 2999")
+    for key in ("Enter", "Escape"):
+        field.dispatch_event("keydown", {"key": key, "isComposing": True})
+    expect(field).to_be_focused()
+    expect(field).to_have_value("line 2999")
+
+
 def test_the_filter_leaves_errors_only(replay: Page) -> None:
     replay.select_option("[data-filter]", "error")
     at(replay, 11)

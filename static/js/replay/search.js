@@ -88,6 +88,7 @@ export function search(replay, { outline, window: view, go, signal }) {
   field.addEventListener(
     "keydown",
     (event) => {
+      if (event.isComposing) return;
       if (event.key === "Enter") {
         event.preventDefault();
         walk(event.shiftKey ? -1 : 1);
