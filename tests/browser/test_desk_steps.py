@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from apps.accounts.models import Membership
-from apps.annotation.kinds.questions import Alternatives, StepsAsks
+from apps.annotation.kinds.questions import Alternatives, Question, StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Inspection, Queue
 from apps.trajectories.models import Trajectory
 from tests import factories
@@ -191,6 +191,22 @@ def test_alternatives_of_a_run_that_has_left_are_not_offered(open_as: Open, anno
     press(page, "b")
     submit(page)
     expect(offer).to_have_count(0, timeout=1000)  # sooner than it would go by itself
+
+
+def test_a_long_run_with_questions_at_every_step_is_submitted_at_once(open_as: Open, annotator: Membership):
+    asks = StepsAsks(every_step=False, questions=(Question("ok", "Was it safe?", required=False, per="step"),))
+    queue = builders.queue_of_trajectories(of=annotator.workspace, steps=600, asks=asks)
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    ready(page)
+    press(page, "j j v")
+    milliseconds = page.evaluate("""() => {
+        const start = performance.now();
+        document.querySelector("[data-item]").dispatchEvent(new CustomEvent("desk:check", { detail: { problem: "" } }));
+        return performance.now() - start;
+    }""")
+    assert milliseconds < 2000  # tens of seconds if each step were laid out
+    expect(page.locator("[data-at-step]")).to_have_text("step 3")
 
 
 def test_a_run_whose_words_were_marked_does_not_stay_in_memory(page: Page):

@@ -27,14 +27,14 @@ class StepAnswers {
     this.show();
   }
 
-  show() {
-    const answers = this.answers.get(currentOf(this.article)) ?? {};
+  show(index = currentOf(this.article)) {
+    const answers = this.answers.get(index) ?? {};
     for (const question of this.questions) {
       const selected = [answers[question.dataset.question] ?? []].flat().map(String);
       for (const input of question.querySelectorAll("input")) input.checked = selected.includes(input.value);
       const text = question.querySelector("textarea");
       if (text) text.value = selected[0] ?? "";
-      question.querySelector("[data-at-step]").textContent = `step ${currentOf(this.article) + 1}`;
+      question.querySelector("[data-at-step]").textContent = `step ${index + 1}`;
     }
     showAsked(this.container);
     this.container.dispatchEvent(new CustomEvent("questions:shown", { bubbles: true }));
@@ -56,9 +56,9 @@ class StepAnswers {
 
   /** The first required question unanswered at some step; makes that step current. */
   problem() {
-    const before = currentOf(this.article);
+    // Only the questions are changed on the way: going to thousands of steps, each with a layout of the page, would take minutes.
     for (let index = 0; index < this.needed(); index++) {
-      goTo(this.article, index, { focus: false, scroll: false });
+      this.show(index);
       const open = this.questions.find(
         (question) => question.dataset.required !== undefined && !question.hidden && answerOf(question) === null,
       );
@@ -66,7 +66,7 @@ class StepAnswers {
       goTo(this.article, index, { focus: false });
       return `Answer “${open.querySelector("legend").textContent}” at step ${index + 1} first.`;
     }
-    goTo(this.article, before, { focus: false, scroll: false });
+    this.show();
     return "";
   }
 
