@@ -24,9 +24,11 @@ def function(tool: JsonObject) -> Any:
 
 
 def ask(world: ClientConnection, kind: str, data: JsonObject) -> JsonObject:
-    """The observation after a reset or a step. If the server refuses an action, the policy is told and can correct it."""
+    """The server's answer to a reset or a step. If it refuses an action, the policy is told and can correct it."""
     world.send(json.dumps({"type": kind, "data": data}))
     answer: JsonObject = json.loads(world.recv())
+    if answer["type"] == "error" and kind == "reset":
+        raise ValueError(f"the server can't set up this task: {answer['data']['message']}")
     if answer["type"] == "error":
         return {"observation": {"result": json.dumps({"error": answer["data"]["message"]})}}
     return answer["data"]  # type: ignore[no-any-return]

@@ -94,3 +94,9 @@ def test_it_makes_no_more_calls_than_it_may(agent: Any) -> None:
     with Upstream(calls("find_contact", '{"name": "Nobody"}')) as upstream:
         agent.play(episode(task, upstream, max_calls=3))
     assert len(upstream.requests) == 3
+
+
+def test_a_task_that_the_server_does_not_know_is_given_back_with_its_message(agent: Any) -> None:
+    foreign = Task(key="order-17", instruction="Refund order 17.", environment="orders")
+    with Upstream() as upstream, pytest.raises(ValueError, match=r"the server can't set up this task: \S"):
+        agent.play(episode(foreign, upstream))

@@ -140,6 +140,7 @@ class JudgmentView(MemberView):
         asks = kind.asked(assignment.queue)
         form = kind.form(_as_sent_by_pages(serializer.validated_data, asks), asks=asks)
         cleaned(form)
+        _check_version(serializer.validated_data.get("guideline_version") or 0, assignment.queue)
         try:
             actions.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
         except Refusal as refusal:
@@ -205,6 +206,14 @@ class UndoView(MemberView):
         return Response(
             _item_data(request, Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk))
         )
+
+
+def _check_version(version: int, queue: Queue) -> None:
+    """Judgments record which guidelines their author saw, so only those that exist."""
+    guideline = latest_guideline(queue)
+    latest = guideline.version if guideline else 0
+    if version > latest:
+        raise ValidationError({"guideline_version": [f"Got {version}, but the latest version is {latest}."]})
 
 
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:

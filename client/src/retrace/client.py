@@ -204,7 +204,9 @@ class _Operations(Resource[C], Generic[C]):
     def wait(
         self, job: W, *, timeout: float | None = None, progress: OnProgress | None = None, check: bool = True
     ) -> Flow[W]:
-        """Wait until an import, version, queue, training run, batch of rollouts, publication, experiment, or deletion is over; returns its last state.
+        """Wait until an import, version, queue, training run, batch of rollouts, publication, experiment, deletion, or transfer of a workspace is over.
+
+        Returns its last state.
 
         Raises JobFailed if it failed or was cancelled, unless `check` is False.
         """

@@ -66,6 +66,8 @@ def test_a_queue_is_made_of_what_a_filter_finds(
     assert (queue.kind, queue.overlap, queue.item_count, queue.lease_seconds) == ("pairwise", 2, 2, 1200)
     held = annotator.next(queue)
     assert (held["guidelines"], held["guideline_version"]) == ("Be kind.", 1)
+    refused = annotator.post(f"assignments/{held['id']}/judgment", {"answer": "3", "guideline_version": 2})
+    assert refused.json()["fields"] == {"guideline_version": ["Got 2, but the latest version is 1."]}
 
 
 @pytest.mark.parametrize(
