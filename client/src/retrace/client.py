@@ -206,9 +206,7 @@ class _Operations(Resource[C], Generic[C]):
     ) -> Flow[W]:
         """Wait until an import, version, queue, training run, batch of rollouts, publication, experiment, deletion, or transfer of a workspace is over.
 
-        Returns its last state.
-
-        Raises JobFailed if it failed or was cancelled, unless `check` is False.
+        Returns its last state. Raises JobFailed if it failed or was cancelled, unless `check` is False.
         """
         return wait_for(job, retries=self._connection.retries, timeout=timeout, progress=progress, is_checked=check)
 
