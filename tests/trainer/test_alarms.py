@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from contract.configs import run_config_from_json
-from contract.events import AlarmRaised, RunCancelled
+from contract.events import AlarmRaised, Metrics, RunCancelled
 from tests.trainer.algorithms.test_sft import sft_run
+from tests.trainer.policies import save_policy, small_model
 from tests.trainer.runs import events_of, run_here
 from trainer.alarms import Watch, remedy_for
 from trainer.alarms.remedies import REMEDIES
@@ -364,3 +365,17 @@ def test_an_alarm_lets_a_run_go_on_that_did_not_ask(tmp_path: Path, monkeypatch:
     config["optimizer"]["max_steps"] = 2
     assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
     assert sum(isinstance(line.event, AlarmRaised) for line in events_of(tmp_path / "run")) == 1
+
+
+def test_a_loss_that_is_not_a_number_raises_an_alarm(tmp_path: Path):
+    """transformers would log the mean of earlier losses instead."""
+    base = save_policy(tmp_path / "base")
+    model = small_model()
+    model.model.norm.weight.data.fill_(math.nan)
+    model.save_pretrained(base)
+    config = sft_run(tmp_path / "run", model={"path": "../base"}, log_every=1, pause_on_alarms=True)
+    del config["data"]["validation"]
+    assert run_here(tmp_path / "run", config) == ExitCode.CANCELLED
+    events = [line.event for line in events_of(tmp_path / "run")]
+    assert {event.values["loss"] for event in events if isinstance(event, Metrics)} == {None}
+    assert [(event.name, event.step) for event in events if isinstance(event, AlarmRaised)] == [("not_a_number", 1)]

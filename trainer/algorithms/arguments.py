@@ -44,6 +44,7 @@ def common_arguments(config: TrainingConfig, folder: Path, *, rows: int, has_val
         "logging_strategy": "steps",
         "logging_steps": config.log_every,
         "logging_first_step": True,
+        "logging_nan_inf_filter": False,  # it would log the mean of earlier losses in place of NaN, and no alarm would be raised
         "save_strategy": "steps",
         "save_steps": config.checkpoints.every,
         "save_total_limit": None,  # done by `remove_old`: TRL would delete the last complete one before the next is complete

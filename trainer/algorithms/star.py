@@ -25,7 +25,7 @@ from contract.configs import (
     StarConfig,
     TasksConfig,
 )
-from contract.events import CheckpointSaved, Event, Log, Metrics, Progress, Started, Warned
+from contract.events import AlarmRaised, CheckpointSaved, Event, Log, Metrics, Progress, Started, Warned
 from contract.messages import Message
 from contract.trajectory import Task, Trajectory
 from trainer.algorithms.online_training import training_tasks
@@ -274,7 +274,7 @@ class Part(EventLog):
                 event = replace(event, step=event.step + self.offset, total_steps=event.total_steps + self.offset)
             case Progress():
                 event = replace(event, step=event.step + self.offset, total=event.total + self.offset)
-            case Metrics():
+            case Metrics() | AlarmRaised():
                 event = replace(event, step=event.step + self.offset)
             case CheckpointSaved():
                 event = replace(event, step=event.step + self.offset, path=f"rounds/{self.number}/{event.path}")

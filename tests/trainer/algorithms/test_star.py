@@ -10,11 +10,12 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from contract.configs import ScriptedPolicy, SftConfig
-from contract.events import CheckpointSaved, Failed, Log, Metrics, Progress
+from contract.events import AlarmRaised, CheckpointSaved, Failed, Log, Metrics, Progress
 from contract.left_out_tasks import write_left_out
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from tests.trainer.policies import save_policy
 from tests.trainer.runs import events_of, run_here
+from trainer.alarms.rules import RULES, Finding
 from trainer.algorithms import star
 from trainer.algorithms.star import choose, hint_for, without_hint
 from trainer.environments import environment_named
@@ -141,3 +142,14 @@ def test_a_policy_that_never_succeeds_is_told_so(tmp_path: Path):
     last = events_of(folder)[-1].event
     assert isinstance(last, Failed)
     assert last.message == "None of 2 attempts succeeded, so there is nothing to learn from."
+
+
+def test_an_alarm_of_a_later_round_has_the_step_of_the_whole_run(
+    tmp_path: Path, acts_as: Any, monkeypatch: pytest.MonkeyPatch
+):
+    acts_as("expert")
+    rule = lambda curves: Finding("Too long already.", "Look.") if curves.has("loss", 2) else None  # noqa: E731
+    monkeypatch.setitem(RULES, "dead_groups", rule)
+    assert run_here(tmp_path / "run", star_run(tmp_path, held_out=0, hints=False)) == ExitCode.FINISHED
+    alarms = [line.event for line in events_of(tmp_path / "run") if isinstance(line.event, AlarmRaised)]
+    assert [alarm.step for alarm in alarms] == [2, 5]
