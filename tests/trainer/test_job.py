@@ -146,6 +146,15 @@ def test_resuming_can_be_turned_off(tmp_path: Path):
     assert [line.event.step for line in events_of(folder) if isinstance(line.event, Started)] == [0, 0]
 
 
+def test_a_run_that_starts_over_forgets_the_checkpoints_of_before(tmp_path: Path):
+    config = dpo_run(tmp_path)
+    folder = tmp_path / "run"
+    run_here(folder, config)
+    stop = lambda event: isinstance(event, Progress) and event.step == 2  # noqa: E731
+    assert run_here(folder, {**config, "resume": False}, stop_on=stop) == ExitCode.CANCELLED
+    assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
+
+
 @pytest.mark.parametrize("written", ["optimizer.pt", "model.safetensors"])
 def test_a_disk_that_fills_up_is_said_and_leaves_the_last_whole_checkpoint(
     written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

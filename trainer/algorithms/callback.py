@@ -36,6 +36,9 @@ class RunCallback(TrainerCallback):
         self.events = events
         self.stop = stop
         self.last_checkpoint = ""
+        """Relative to the run's folder; known to the first process only."""
+        self.saved_step: int | None = None
+        """The step of the newest complete checkpoint; known to every process."""
         self.stops_every = config.updates if isinstance(config, GrpoConfig | RlooConfig) else 1
         """In steps: a run can't be resumed between two updates on the same rollouts."""
         self._tokens = 0.0
@@ -105,6 +108,7 @@ class RunCallback(TrainerCallback):
         return clocks
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        self.saved_step = state.global_step
         if not state.is_world_process_zero:
             return
         checkpoints = self.folder / "checkpoints"
@@ -113,6 +117,9 @@ class RunCallback(TrainerCallback):
         self.last_checkpoint = str(checkpoint.relative_to(self.folder))
         self.events.emit(CheckpointSaved(step=state.global_step, path=self.last_checkpoint))
         remove_old(checkpoints, keep=self.config.checkpoints.keep)
+
+    def resume_from(self, checkpoint: Path, *, step: int) -> None:
+        self.last_checkpoint, self.saved_step = str(checkpoint.relative_to(self.folder)), step
 
     def _tokens_per_second(self, logs: dict[str, float]) -> float:
         tokens, now = float(logs.get("num_tokens", 0.0)), monotonic()

@@ -26,7 +26,7 @@ from trainer.algorithms.canary_probes import Probing, can_probe
 from trainer.algorithms.learning_rate import RateOfConfig
 from trainer.algorithms.tracker import tracker_callback
 from trainer.canary import MIN_DISTANCE, write_canary
-from trainer.checkpoints import made_by, newest_complete, remove_unfinished
+from trainer.checkpoints import made_by, newest_complete, remove_old, remove_unfinished
 from trainer.events import EventLog
 from trainer.failures import Cancelled, DataFailure
 from trainer.interruption import StoppedMidway, StopRequest
@@ -136,7 +136,10 @@ class TrainingRun:
         if reporting := tracker_callback(self.config.tracker, self.folder, trainer.args, self.events):
             trainer.add_callback(reporting)
         train_in_float32(trainer.model)
-        checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
+        checkpoints = self.folder / "checkpoints"
+        if not self.config.resume and trainer.is_world_process_zero():
+            remove_old(checkpoints, keep=0)  # otherwise they would count as newer than those of this attempt
+        checkpoint = newest_complete(checkpoints) if self.config.resume else None
         try:
             self._probing = Probing(trainer) if can_probe(trainer) else None
         except StoppedMidway:
@@ -144,23 +147,35 @@ class TrainingRun:
         if checkpoint is not None:
             self._announce_resume(checkpoint)
             state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
-            # The run may have been stopped during its first or last evaluation.
-            trainer.args.eval_on_start = trainer.args.eval_on_start and not evaluated_at(state, step=0)
+            trainer.args.eval_on_start = self._owes_evaluation(trainer, state)
+            self.callback.resume_from(checkpoint, step=state.global_step)
             if state.global_step >= trainer.args.max_steps:
                 self._finish(trainer, checkpoint, state)
                 return
         try:
-            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        except StoppedMidway:
-            trainer._save_checkpoint(cast("PreTrainedModel", trainer.model), trial=None)
-            self.callback.on_save(trainer.args, trainer.state, trainer.control)
-            raise Cancelled(self.callback.last_checkpoint) from None
+            self._train_until_stopped(trainer, checkpoint)
         except Exception:
             if trainer.is_world_process_zero():
-                remove_unfinished(self.folder / "checkpoints")  # if the disk is full, make room to report it
+                remove_unfinished(checkpoints)  # if the disk is full, make room to report it
             raise
+
+    def _train_until_stopped(self, trainer: Trainer, checkpoint: Path | None) -> None:
+        """Raises Cancelled."""
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except StoppedMidway:
+            if self.callback.saved_step != trainer.state.global_step:  # a complete checkpoint is never overwritten
+                trainer._save_checkpoint(cast("PreTrainedModel", trainer.model), trial=None)
+                self.callback.on_save(trainer.args, trainer.state, trainer.control)
+            raise Cancelled(self.callback.last_checkpoint) from None
         if trainer.state.global_step < trainer.args.max_steps:
             raise Cancelled(self.callback.last_checkpoint)
+
+    def _owes_evaluation(self, trainer: Trainer, state: TrainerState) -> bool:
+        """Whether the run was stopped when an evaluation was due, before or during it."""
+        every = trainer.args.eval_steps
+        is_due = trainer.args.eval_strategy != IntervalStrategy.NO and every and state.global_step % every == 0
+        return bool(is_due) and not evaluated_at(state, step=state.global_step)
 
     def _finish(self, trainer: Trainer, checkpoint: Path, state: TrainerState) -> None:
         """Nothing is left to train: run the last evaluation if that was interrupted. Raises Cancelled."""

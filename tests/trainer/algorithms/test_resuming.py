@@ -9,13 +9,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from contract.events import Event, Progress, Started
+from contract.events import Event, Metrics, Progress, Started
 from tests.trainer.algorithms.test_kto import kto_run
 from tests.trainer.algorithms.test_prm import prm_run
 from tests.trainer.algorithms.test_reward_model import reward_run
 from tests.trainer.algorithms.test_sft import sft_run
 from tests.trainer.policies import preference_rows
-from tests.trainer.runs import run_here
+from tests.trainer.runs import events_of, run_here
 from trainer.failures import ExitCode
 
 STEPS = 4
@@ -84,3 +84,17 @@ def test_an_evaluation_that_was_stopped_is_made_up_for(during: Callable[[Event],
         reports.append(json.loads((folder / "report.json").read_text())["validation"])
     assert reports[0]["before"] != reports[0]["after"]
     assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize("during", [Progress, Metrics])
+def test_an_evaluation_that_was_due_when_the_run_was_stopped_is_made_up_for(
+    during: type[Progress | Metrics], tmp_path: Path
+):
+    folder = tmp_path / "run"
+    config = sft_run(folder, evaluate_every=2, log_every=2)
+    config["optimizer"]["max_steps"] = STEPS
+    at_second_step = lambda event: isinstance(event, during) and event.step == 2  # noqa: E731
+    assert run_here(folder, config, stop_on=at_second_step) == ExitCode.CANCELLED
+    assert run_here(folder, config) == ExitCode.FINISHED
+    metrics = [line.event for line in events_of(folder) if isinstance(line.event, Metrics)]
+    assert [event.step for event in metrics if "eval/loss" in event.values] == [0, 2, 4]
