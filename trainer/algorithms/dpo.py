@@ -19,6 +19,7 @@ from contract.configs import DpoConfig
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.data_files import first_turns, read_pairs, without_ties
 from trainer.algorithms.preferences import PAIR_COLUMNS, PairCollator, WeightedModel, pair_dataset
+from trainer.algorithms.row_means import MeansOverRows
 from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
@@ -59,7 +60,7 @@ def trl_arguments(config: DpoConfig, folder: Path, *, rows: int, has_validation:
     )
 
 
-class PolicyTokenDpo(DPOTrainer):
+class PolicyTokenDpo(MeansOverRows, DPOTrainer):
     """TRL's trainer on rows with token ids, a mask of the policy's tokens, and a weight."""
 
     def _prepare_dataset(self, dataset: Dataset, *_: object) -> Dataset:
@@ -67,5 +68,6 @@ class PolicyTokenDpo(DPOTrainer):
 
     def _compute_loss(self, model: Callable[..., Any], inputs: dict[str, torch.Tensor], return_outputs: bool) -> Any:
         columns = {name: inputs.pop(name) for name in PAIR_COLUMNS}
+        self.count(len(columns["weight"]))
         weighted = WeightedModel(model, columns["weight"].repeat(2), "log_probs")
         return super()._compute_loss(weighted, inputs, return_outputs)  # type: ignore[no-untyped-call]  # TRL leaves it untyped

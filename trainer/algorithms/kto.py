@@ -1,7 +1,7 @@
 """Kahneman-Tversky optimization (Ethayarajh et al., 2024, arXiv 2402.01306) over TRL's KTOTrainer.
 
 Learns from trajectories labeled desirable or not, without pairs. Only the policy's tokens carry loss, also in the mismatched rows that the KL
-divergence is estimated from. Those pair each prompt with the completion of the batch's next row: TRL fixes them, and with them the order of
+divergence is estimated from. Those pair each prompt with the completion of the batch's previous row: TRL fixes them, and with them the order of
 all rows, before training. Left out: a moving reference model, and precomputed reference log-probabilities.
 """
 
@@ -22,6 +22,7 @@ from contract.events import Warned
 from contract.rows import UnpairedRow
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.preferences import WeightedModel, padded
+from trainer.algorithms.row_means import MeansOverRows
 from trainer.algorithms.training_run import Fitting, TrainingRun
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
@@ -50,7 +51,11 @@ def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopReque
             undesirable_weight=config.undesirable_weight,
             **arguments_for(config, folder, rows=len(train), has_validation=bool(validation)),
         ),
-        data_collator=UnpairedCollator(int(tokenizer.pad_token_id), with_mismatched=config.loss == "kto"),
+        data_collator=UnpairedCollator(
+            int(tokenizer.pad_token_id),
+            max_length=config.optimizer.max_length,
+            with_mismatched=config.loss == "kto",
+        ),
         train_dataset=unpaired_dataset(train),
         eval_dataset=unpaired_dataset(validation) if validation else None,
         processing_class=tokenizer,
@@ -89,9 +94,9 @@ def render_row(tokenizer: PreTrainedTokenizerBase, row: UnpairedRow) -> LabeledR
 
 
 def warn_of_imbalance(run: TrainingRun, config: KtoConfig, rows: Sequence[LabeledRow]) -> None:
-    """Warn if the weighted counts of the two kinds differ by more than a factor of 4/3 (equation 8 of the paper)."""
-    desirable = sum(row.desirable for row in rows) * config.desirable_weight
-    undesirable = sum(not row.desirable for row in rows) * config.undesirable_weight
+    """Warn if the total weights of the two kinds differ by more than a factor of 4/3 (equation 8 of the paper)."""
+    desirable = sum(row.weight for row in rows if row.desirable) * config.desirable_weight
+    undesirable = sum(row.weight for row in rows if not row.desirable) * config.undesirable_weight
     if desirable and undesirable and not 0.75 <= undesirable / desirable <= 4 / 3:
         run.events.emit(
             Warned(
@@ -125,6 +130,8 @@ class UnpairedCollator:
     """Pads rows into a batch for TRL's losses."""
 
     pad_token_id: int
+    max_length: int
+    """Longer mismatched rows are cut off: a prompt and a completion that are together too long mustn't take more memory than any row."""
     with_mismatched: bool = True
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
@@ -133,7 +140,11 @@ class UnpairedCollator:
         batch = self._tensors(rendered, "")
         if self.with_mismatched:
             batch |= self._tensors(
-                [crossed(a, b) for a, b in zip(rendered, rendered[-1:] + rendered[:-1], strict=True)], "KL_"
+                [
+                    crossed(a, b, max_length=self.max_length)
+                    for a, b in zip(rendered, rendered[-1:] + rendered[:-1], strict=True)
+                ],
+                "KL_",
             )
         return {
             **batch,
@@ -149,10 +160,11 @@ class UnpairedCollator:
         }
 
 
-def crossed(prompt: Rendered, completion: Rendered) -> Rendered:
-    """One row's prompt, up to its first policy token, followed by another row's completion."""
+def crossed(prompt: Rendered, completion: Rendered, *, max_length: int) -> Rendered:
+    """One row's prompt, up to its first policy token, followed by another row's completion, as far as it fits."""
     end, begin = prompt.mask.index(1), completion.mask.index(1)
-    return Rendered(prompt.ids[:end] + completion.ids[begin:], [0] * end + completion.mask[begin:])
+    until = begin + max_length - end
+    return Rendered(prompt.ids[:end] + completion.ids[begin:until], [0] * end + completion.mask[begin:until])
 
 
 def counts(train: Sequence[LabeledRow], validation: Sequence[LabeledRow]) -> dict[str, int]:
@@ -165,12 +177,14 @@ def counts(train: Sequence[LabeledRow], validation: Sequence[LabeledRow]) -> dic
     }
 
 
-class PolicyTokenKto(KTOTrainer):
+class PolicyTokenKto(MeansOverRows, KTOTrainer):
     """TRL's trainer on rows with token ids, a mask of the policy's tokens, and a weight."""
 
     def _prepare_dataset(self, dataset: Dataset, *_: object) -> Dataset:
         return dataset  # already rendered and masked
 
     def _compute_loss(self, model: Callable[..., Any], inputs: dict[str, torch.Tensor], return_outputs: bool) -> Any:
+        rows, desirable = len(inputs["label"]), int(inputs["label"].sum())
+        self.count(rows, chosen=desirable, rejected=rows - desirable)
         weighted = WeightedModel(model, inputs.pop("weight"), "log_probs")
         return super()._compute_loss(weighted, inputs, return_outputs)  # type: ignore[no-untyped-call]  # TRL leaves it untyped

@@ -7,8 +7,8 @@ between turns.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -77,16 +77,29 @@ def prepared(config: ProcessRewardModelConfig, folder: Path, dtype: torch.dtype,
     return get_peft_model(model, adapters)
 
 
+@dataclass
+class JudgedTurns:
+    """Counts of turns that people judged."""
+
+    right: int = 0
+    """Those whose most likely class is the judged one."""
+    total: int = 0
+
+    def add(self, right: int, total: int) -> None:
+        self.right += right
+        self.total += total
+
+
 class ProcessRewardTrainer(Trainer):
     """Cross-entropy at the turns' ends."""
 
-    loss_is_scaled_for_ga = False
+    loss_is_scaled_for_ga = True
     error_weight = 1.0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._accuracies: dict[bool, list[float]] = {True: [], False: []}
-        """Values from the passes since the last log, for training and evaluation."""
+        self._judged = {True: JudgedTurns(), False: JudgedTurns()}
+        """Turns since the last log, for training and evaluation."""
         self._tokens = 0
 
     def compute_loss(
@@ -98,13 +111,20 @@ class ProcessRewardTrainer(Trainer):
     ) -> Any:
         outputs = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False)
         logits = outputs.logits[inputs["row"], inputs["end"]].float()
-        loss = step_loss(logits, inputs["target"], inputs["weight"], error_weight=self.error_weight)
+        turns = len(logits) if num_items_in_batch is None else num_items_in_batch / self.accelerator.num_processes
+        loss = step_loss(logits, inputs["target"], inputs["weight"], error_weight=self.error_weight, turns=turns)
         right = logits.argmax(-1) == inputs["target"].argmax(-1)
-        accuracy = self.accelerator.gather(right.float().mean()).mean().item()
-        self._accuracies[self.is_training].append(accuracy)
+        counts = self.accelerator.gather(torch.tensor([int(right.sum()), len(right)], device=right.device))
+        self._judged[self.is_training].add(*counts.view(-1, 2).sum(0).tolist())
         if self.is_training:
             self._tokens += int(self.accelerator.gather(inputs["attention_mask"].sum()).sum())
         return (loss, outputs) if return_outputs else loss
+
+    def _get_num_items_in_batch(self, batch_samples: list[dict[str, Tensor]], device: torch.device) -> Tensor:
+        """The judged turns of an optimizer step: its passes have different numbers of them."""
+        turns = torch.tensor(sum(len(batch["end"]) for batch in batch_samples), device=device)
+        total: Tensor = self.accelerator.gather(turns).sum()
+        return total
 
     @property
     def is_training(self) -> bool:
@@ -119,20 +139,20 @@ class ProcessRewardTrainer(Trainer):
             return self.compute_loss(model, inputs).detach(), None, None
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        accuracies = self._accuracies[self.is_training]
-        if accuracies:
-            logs["step_accuracy" if self.is_training else "eval_step_accuracy"] = fmean(accuracies)
-        accuracies.clear()
+        judged = self._judged[self.is_training]
+        if judged.total:
+            logs["step_accuracy" if self.is_training else "eval_step_accuracy"] = judged.right / judged.total
+        self._judged[self.is_training] = JudgedTurns()
         super().log({**logs, "num_tokens": float(self._tokens)}, start_time)
 
 
-def step_loss(logits: Tensor, target: Tensor, weight: Tensor, *, error_weight: float) -> Tensor:
-    """Cross-entropy in nats, averaged over the judged turns.
+def step_loss(logits: Tensor, target: Tensor, weight: Tensor, *, error_weight: float, turns: Tensor | float) -> Tensor:
+    """Cross-entropy in nats, as the share of a mean over `turns` judged turns, of which S are in this pass.
 
     logits, target: (S, 3) for bad, neutral, good, float32; weight: (S,). The bad share of a turn's target counts `error_weight` times.
     """
     counts = weight * (1 + (error_weight - 1) * target[:, 0])
-    return (cross_entropy(logits, target, reduction="none") * counts).mean()
+    return (cross_entropy(logits, target, reduction="none") * counts).sum() / turns
 
 
 def judged(trainer: Trainer, examples: list[LabeledSteps], pad_id: int, batch_size: int) -> dict[str, Any]:

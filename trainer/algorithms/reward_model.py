@@ -21,6 +21,7 @@ from trainer.algorithms.data_files import read_pairs
 from trainer.algorithms.pair_figures import Ranked, pair_figures
 from trainer.algorithms.pair_loss import pair_losses
 from trainer.algorithms.preferences import PAIR_COLUMNS, Pair, PairCollator, pair_dataset
+from trainer.algorithms.row_means import MeansOverRows
 from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
@@ -59,7 +60,7 @@ def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog
     return figures
 
 
-class PairReward(RewardTrainer):
+class PairReward(MeansOverRows, RewardTrainer):
     """TRL's trainer on rows with token ids, margins, soft labels, ties, and weights."""
 
     settings: RewardModelConfig
@@ -74,8 +75,18 @@ class PairReward(RewardTrainer):
         columns = {name: inputs.pop(name) for name in PAIR_COLUMNS}
         _, outputs = super().compute_loss(model, inputs, return_outputs=True)  # type: ignore[no-untyped-call]  # it logs the metrics
         chosen, rejected = outputs.logits.squeeze(-1).float().chunk(2)
+        self._count(chosen > rejected, columns["tie"] == 0)
         loss = weighted_loss(chosen, rejected, columns, self.settings)
         return (loss, outputs) if return_outputs else loss
+
+    def _count(self, right: Tensor, decided: Tensor) -> None:
+        """Replace TRL's accuracy by that on pairs without ties, in which neither order is wrong."""
+        counts = torch.stack([(right & decided).sum(), decided.sum()])
+        correct, total = self.accelerator.gather(counts).view(-1, 2).sum(0).tolist()
+        accuracies = self._metrics["train" if self.model.training else "eval"]["accuracy"]
+        accuracies.pop()
+        accuracies += [correct / total] if total else []
+        self.count(len(decided), accuracy=total)
 
 
 def weighted_loss(chosen: Tensor, rejected: Tensor, columns: dict[str, Tensor], settings: RewardModelConfig) -> Tensor:

@@ -1,7 +1,9 @@
 """KTO over TRL: its log-probabilities are those of the policy's own tokens, in matched and in mismatched rows."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from trainer.algorithms.kto import (
     crossed,
     render_row,
     unpaired_dataset,
+    warn_of_imbalance,
 )
 from trainer.failures import ExitCode
 from trainer.rendering.chat import Rendered
@@ -48,7 +51,7 @@ def trainer_for(tokenizer: Any, rows: list[LabeledRow], folder: Path, loss: str 
             max_length=None,
             remove_unused_columns=False,
         ),
-        data_collator=UnpairedCollator(tokenizer.pad_token_id, with_mismatched=loss == "kto"),
+        data_collator=UnpairedCollator(tokenizer.pad_token_id, max_length=999, with_mismatched=loss == "kto"),
         train_dataset=unpaired_dataset(rows),
         processing_class=tokenizer,
     )
@@ -86,8 +89,38 @@ def test_logprobs_divergence_and_loss_are_those_computed_by_hand(template: str, 
 
 
 def test_a_mismatched_row_has_ones_prompt_and_anothers_turns():
-    mixed = crossed(Rendered([1, 2, 3, 4], [0, 0, 1, 1]), Rendered([7, 8, 9, 6, 5], [0, 1, 1, 0, 1]))
-    assert mixed == Rendered([1, 2, 8, 9, 6, 5], [0, 0, 1, 1, 0, 1])
+    prompt, completion = Rendered([1, 2, 3, 4], [0, 0, 1, 1]), Rendered([7, 8, 9, 6, 5], [0, 1, 1, 0, 1])
+    assert crossed(prompt, completion, max_length=6) == Rendered([1, 2, 8, 9, 6, 5], [0, 0, 1, 1, 0, 1])
+
+
+def test_a_mismatched_row_is_no_longer_than_rows_may_be():
+    prompt, completion = Rendered([1, 2, 3, 4], [0, 0, 1, 1]), Rendered([7, 8, 9, 6, 5], [0, 1, 1, 0, 1])
+    assert crossed(prompt, completion, max_length=4) == Rendered([1, 2, 8, 9], [0, 0, 1, 1])
+
+
+def test_rewards_are_averaged_over_rows_even_if_batches_are_unequal(tmp_path: Path):
+    tokenizer, _ = prepared("small")
+    trainer = trainer_for(tokenizer, labeled(tokenizer)[:3], tmp_path)
+    rows = list(trainer.train_dataset)
+    logs: list[dict[str, float]] = []
+    for batches in ([rows], [rows[:1], rows[1:]]):
+        for batch in batches:
+            trainer.compute_loss(trainer.model, trainer.data_collator(batch))
+        logs.append({})
+        trainer.log(logs[-1])
+    names = ("rewards/chosen", "rewards/rejected", "rewards/margins", "logps/chosen", "logps/rejected")
+    for name in names:
+        assert logs[1][name] == pytest.approx(logs[0][name], rel=1e-4)
+
+
+def test_the_balance_of_the_two_kinds_counts_the_weights_of_rows():
+    row = LabeledRow(Rendered([1], [1]), desirable=True, weight=1.0)
+    rows = [row, replace(row, desirable=False, weight=0.5), replace(row, desirable=False, weight=0.5)]
+    warnings: list[Any] = []
+    run: Any = SimpleNamespace(events=SimpleNamespace(emit=warnings.append))
+    config = SimpleNamespace(desirable_weight=1.0, undesirable_weight=1.0)
+    warn_of_imbalance(run, config, rows)  # type: ignore[arg-type]  # only these two settings matter
+    assert warnings == []
 
 
 def test_a_rows_weight_scales_its_gradient(tmp_path: Path):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForTokenClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
 from contract.configs import ModelConfig
 from contract.events import Failed, Metrics
@@ -79,7 +79,7 @@ def test_a_turn_is_read_at_its_end_of_turn_token(template: str, pieces: list[tup
         *(-good[end] for end in ends),
     ]
     logits = model(batch["input_ids"], attention_mask=batch["attention_mask"]).logits
-    loss = step_loss(logits[batch["row"], batch["end"]], batch["target"], batch["weight"], error_weight=3.0)
+    loss = step_loss(logits[batch["row"], batch["end"]], batch["target"], batch["weight"], error_weight=3.0, turns=7)
     torch.testing.assert_close(loss, torch.stack(by_hand).mean(), rtol=1e-5, atol=1e-6)
     (scores, _) = step_scores(model, [rendered, rendered], pad_id=tokenizer.pad_token_id, batch_size=2)
     assert scores[2] == pytest.approx((logprobs[ends[2], 2].exp() - logprobs[ends[2], 0].exp()).item(), abs=1e-5)
@@ -236,3 +236,23 @@ def test_too_few_rows_are_refused(tmp_path: Path):
     last = events_of(tmp_path / "run")[-1].event
     assert isinstance(last, Failed)
     assert "has 16 usable rows (0 too long). Expected at least 64" in last.message
+
+
+def test_every_judged_turn_counts_the_same_whatever_its_batch(tmp_path: Path):
+    """Batches with different numbers of judged turns: the loss and the accuracy are those of one big batch."""
+    logged: list[dict[str, float | None]] = []
+    for name, batch_size in (("whole", 4), ("parts", 1)):
+        (tmp_path / name).mkdir()
+        config = prm_run(tmp_path / name, first_error_only=False)
+        base = AutoConfig.from_pretrained(tmp_path / name / "base")
+        base.classifier_dropout = 0.0
+        base.save_pretrained(tmp_path / name / "base")
+        rows = [{**row, "step_labels": [1, 1] if number else [None, -1]} for number, row in enumerate(step_rows(4))]
+        (tmp_path / name / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        accumulation = 4 // batch_size
+        config["optimizer"] |= {"batch_size": batch_size, "gradient_accumulation": accumulation, "max_steps": 1}
+        assert run_here(tmp_path / name / "run", config) == ExitCode.FINISHED
+        metrics = [line.event for line in events_of(tmp_path / name / "run") if isinstance(line.event, Metrics)]
+        logged.append({name: value for event in metrics if event.step == 1 for name, value in event.values.items()})
+    for name in ("loss", "grad_norm", "step_accuracy", "eval/step_accuracy"):
+        assert logged[1][name] == pytest.approx(logged[0][name], rel=1e-4), name

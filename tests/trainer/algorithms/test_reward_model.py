@@ -1,6 +1,7 @@
 """The reward model: Bradley–Terry on one number per trajectory, read where the policy stopped."""
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ def trainer_with(**settings: Any) -> PairReward:
     trainer._metrics = {
         "train": {name: [] for name in ("min_reward", "mean_reward", "max_reward", "accuracy", "margin")}
     }
+    trainer._counts = {True: defaultdict(list), False: defaultdict(list)}
     trainer._total_train_tokens, trainer._tp_size = 0, 1
     trainer.settings = RewardModelConfig.from_json(
         {"kind": "reward_model", "model": {"path": "m"}, "data": {"train": "t"}, "center": 0, **settings}
@@ -164,3 +166,16 @@ def test_a_new_head_on_frozen_bfloat16_weights_learns_in_float32(tmp_path: Path)
     assert any("score" in name for name in trained)
     assert {weight.dtype for weight in trained.values()} == {torch.float32}
     assert load_file(folder / "model" / "model.safetensors")["score.weight"].dtype == torch.bfloat16
+
+
+def test_the_curve_of_accuracy_is_that_of_the_report(tmp_path: Path):
+    """Nine pairs in batches of eight: the last one counts as much as any other, and ties don't count."""
+    config = reward_run(tmp_path, data={"train": "../rows.jsonl", "validation": "../validation.jsonl"})
+    rows = preference_rows(9)
+    rows[3] |= {"tie": True}
+    rows[8] |= {"chosen": rows[8]["rejected"], "rejected": rows[8]["chosen"]}
+    (tmp_path / "validation.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert (report["held_out_accuracy"]["n"], report["held_out_accuracy"]["value"]) == (8, 0.875)
+    assert report["validation"]["after"]["rewards/accuracies"] == 0.875
