@@ -68,6 +68,7 @@ def train_online(
             "callbacks": [run.callback, KeptRollouts(source), *([best] if config.keep_best else [])],
         },
     )
+    trainer.eos_token_ids = sorted(player.ends)  # TRL counts a completion that ends otherwise as cut off
     run.train(trainer)
     kept_step = return_to_best(trainer, best, events) if config.keep_best else None
     run.publish(trainer, tokenizer)

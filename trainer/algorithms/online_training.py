@@ -4,7 +4,7 @@ import json
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -59,10 +59,12 @@ class RolloutSource:
         size = self.config.samples
         groups = self._play([self._group(key) for key in keys[::size]], step)
         exchanged = 0
+        played = set(keys)
         for attempt in range(self.config.resample):
             uniform = [index for index, group in enumerate(groups) if not group.varies]
-            replacement_tasks = self._other_tasks(groups, len(uniform), seed=f"{self.config.seed} {step} {attempt}")
+            replacement_tasks = self._other_tasks(played, len(uniform), seed=f"{self.config.seed} {step} {attempt}")
             replacements = self._play([self._group(key) for key in replacement_tasks], step)
+            played.update(replacement_tasks)
             for index, group in zip(uniform, replacements, strict=False):
                 groups[index] = group
             exchanged += len(replacements)
@@ -137,9 +139,9 @@ class RolloutSource:
         scored = iter(zip(played, with_absent_at_mean(rollouts, self.rewards.score(rollouts)), strict=True))
         return [Group(*zip(*(next(scored) for _ in attempts), strict=True)) for attempts in groups]
 
-    def _other_tasks(self, groups: Sequence["Group"], count: int, *, seed: str) -> list[str]:
-        used = {group.rollouts[0].task.key for group in groups}
-        unused = [key for key in self.tasks if key not in used]
+    def _other_tasks(self, played: Set[str], count: int, *, seed: str) -> list[str]:
+        """Tasks that weren't played in this step: with the same weights, they would give the same rollouts again."""
+        unused = [key for key in self.tasks if key not in played]
         return random.Random(seed).sample(unused, min(count, len(unused)))
 
 

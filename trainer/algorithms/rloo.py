@@ -40,6 +40,10 @@ class PolicyTokenRloo(LearnsFromRollouts, RLOOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)
+        # TRL logs lengths of the whole completion, including tool results.
+        lengths = self.accelerator.gather(self._own.sum(1)).float()
+        for name, value in {"mean": lengths.mean(), "min": lengths.min(), "max": lengths.max()}.items():
+            self._metrics["train"][f"completions/{name}_length"][-1] = value.item()
         if self.beta:
             # TRL logs the KL divergence per token of the whole completion, including tool results.
             counts = torch.stack([output["completion_mask"].sum(), self._own.sum()]).float()

@@ -9,22 +9,25 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from contract.configs import TrainingTasksConfig
 from contract.episodes import CallTokens, PlayedEpisode
-from contract.events import Failed, Metrics, Progress
+from contract.events import CheckpointSaved, Failed, Metrics, Progress, RunCancelled
 from contract.left_out_tasks import write_left_out
 from contract.messages import Message
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from tests.trainer.policies import save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.online_training import RolloutSource, figures_of, training_tasks
+from trainer.algorithms.online_training import Group, RolloutSource, figures_of, training_tasks
+from trainer.algorithms.policy_rollouts import Attempt
 from trainer.algorithms.token_rows import token_rows
+from trainer.algorithms.training_run import TrainingRun
 from trainer.environments import ENVIRONMENTS
 from trainer.environments.protocol import Score, Transition
-from trainer.failures import ExitCode
+from trainer.failures import DataFailure, ExitCode
 from trainer.records import read_trajectories
+from trainer.rewards import Reward
 
 KINDS = ("grpo", "rloo")
 
@@ -399,3 +402,78 @@ def test_success_is_that_of_the_rollouts_whose_outcome_is_known():
     assert (figures["success"], figures["rollouts_scored"]) == (0.5, 2)
     only_rewards = figures_of([Trajectory(task, [step], Outcome(0.7))], [])
     assert ("success" in only_rewards, only_rewards["rollouts_scored"]) == (False, 0)
+
+
+def test_a_stop_right_after_a_checkpoint_leaves_it_as_it_is(tmp_path: Path):
+    """Writing the same checkpoint again could fail halfway, and it may be the only one."""
+    folder = tmp_path / "run"
+    config = online_run(folder, "grpo", held_out=0, checkpoints={"every": 2, "keep": 1})
+    assert run_here(folder, config, stop_on=lambda event: isinstance(event, CheckpointSaved)) == ExitCode.CANCELLED
+    events = [line.event for line in events_of(folder)]
+    saved = [event.path for event in events if isinstance(event, CheckpointSaved)]
+    assert saved == ["checkpoints/checkpoint-2"]
+    last = events[-1]
+    assert isinstance(last, RunCancelled)
+    assert last.checkpoint == saved[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lengths_are_those_of_what_the_policy_wrote(tmp_path: Path, kind: str):
+    folder = tmp_path / "run"
+    optimizer = {"learning_rate": 1e-3, "batch_size": 4, "gradient_accumulation": 2, "max_steps": 1}
+    assert run_here(folder, online_run(folder, kind, held_out=0, optimizer=optimizer)) == ExitCode.FINISHED
+    (values,) = [line.event.values for line in events_of(folder) if isinstance(line.event, Metrics)]
+    rollouts = read_trajectories(folder / "rollouts" / "step-000001.jsonl")
+    lengths = [sum(len(step.info["token_ids"]) for step in rollout.steps) for rollout in rollouts]
+    measured = [values[f"completions/{name}_length"] for name in ("mean", "min", "max")]
+    assert measured == [pytest.approx(sum(lengths) / len(lengths)), min(lengths), max(lengths)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_turn_that_ends_with_any_of_the_policys_ends_is_not_cut_off(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    """A base model's EOS ends a text; its chat template ends turns with another token."""
+    trainers: list[Any] = []
+
+    def train(_: Any, trainer: Any) -> None:
+        trainers.append(trainer)
+        raise DataFailure("Enough.")
+
+    monkeypatch.setattr(TrainingRun, "train", train)
+    folder = tmp_path / "run"
+    config = online_run(folder, kind, held_out=0)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "base")
+    end_of_turn, end_of_text = tokenizer.eos_token_id, tokenizer.pad_token_id
+    assert end_of_turn != end_of_text
+    tokenizer.eos_token = tokenizer.pad_token
+    tokenizer.save_pretrained(tmp_path / "base")
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
+    model.generation_config.eos_token_id = end_of_text
+    model.save_pretrained(tmp_path / "base")
+    assert run_here(folder, config) == ExitCode.DATA
+    assert {end_of_turn, end_of_text} <= set(trainers[0].eos_token_ids)
+
+
+def test_tasks_are_exchanged_for_ones_that_were_not_played_in_this_step(monkeypatch: pytest.MonkeyPatch):
+    """With the same weights, a task that taught nothing would teach nothing again."""
+    steps: list[list[str]] = []
+
+    def play(source: RolloutSource, groups: list[list[Attempt]], step: int) -> list[Group]:
+        steps.append([attempts[0].task.key for attempts in groups])
+        turn = Step([], {"role": "assistant"}, info={"context_ids": [1], "token_ids": [2]})
+        return [
+            Group(
+                tuple(PlayedEpisode(Trajectory(attempt.task, [turn])) for attempt in attempts),
+                tuple(Reward(1.0, {}, []) for _ in attempts),
+            )
+            for attempts in groups
+        ]
+
+    monkeypatch.setattr(RolloutSource, "_play", play)
+    source = RolloutSource.__new__(RolloutSource)
+    source.config = SimpleNamespace(samples=2, resample=3, seed=0, mask_cut_off=False, played_by="retrace")
+    source.player, source.empty = SimpleNamespace(ends=frozenset()), 0
+    source.tasks = {key: Task(key) for key in "ab"}
+    source.play(["a", "a"], step=1)
+    assert [key for keys in steps for key in keys] == ["a", "b"]
