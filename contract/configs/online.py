@@ -76,6 +76,10 @@ class OnlineConfig(TrainingConfig):
     kept: Annotated[int, Field(ge=0, le=1024), Setting("Kept tasks a step")] = 2
     """Tasks of each step whose rollouts are kept to be read."""
 
+    def steps(self, rows: int, *, processes: int = 1) -> int:
+        steps = super().steps(rows, processes=processes)
+        return steps if self.optimizer.max_steps else steps * self.updates  # only one of `updates` has new rollouts
+
     def check(self) -> None:
         if self.rows_per_step % self.samples:
             raise InvalidField(

@@ -12,7 +12,7 @@ class RewardModelConfig(FileTrainingConfig):
 
     kind: Literal["reward_model"] = "reward_model"
     center: Annotated[float, Field(ge=0, le=10)] = 0.01
-    """Weight of the squared mean reward, which keeps rewards near zero (Eisenstein et al., 2023)."""
+    """Weight of the squared sum of a pair's two rewards, which keeps rewards near zero (Eisenstein et al., 2023)."""
     soft_labels: bool = True
     """Learn from `soft_label` and `label_weight` where rows have them; when off, the chosen side is taken as certain, with the row's `weight`."""
     margin: Annotated[float, Field(ge=0, le=10)] = 0.0

@@ -97,7 +97,7 @@ class LoraConfig(Config):
     alpha: Positive = 32.0
     """Scale: an adapter's output is multiplied by alpha / rank. Defaults to twice the rank."""
     dropout: Annotated[float, Field(ge=0, le=0.9)] = 0.0
-    """Dropout on the adapters' inputs."""
+    """Dropout on the adapters' inputs. Only SFT, STaR, and process reward models use it; elsewhere it would add noise to what is compared."""
     targets: Annotated[Words, Setting("Adapted layers")] = ("all-linear",)
     """Names of the layers to adapt; "all-linear" is every linear layer but the head."""
     quantized: Annotated[bool, internal("set by the choice between full, LoRA, and QLoRA")] = False

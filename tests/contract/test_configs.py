@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from contract.configs import (
     Config,
     DpoConfig,
+    GrpoConfig,
     InvalidConfig,
     LocalPolicy,
     ModelConfig,
@@ -198,3 +199,12 @@ def test_defaults_are_spelled_out_in_the_stored_file(tmp_path: Path):
     config = SftConfig.from_json({"kind": "sft", "model": {"path": "m"}, "data": {"train": "t"}})
     write_run_config(config, tmp_path / "run.json")
     assert json.loads((tmp_path / "run.json").read_text())["optimizer"]["learning_rate"] == 1e-5
+
+
+def test_an_epoch_plays_every_task_however_often_its_rollouts_are_used():
+    online = {"kind": "grpo", "model": {"path": "m"}, "samples": 4}
+    once, twice = (run_config_from_json({**online, "updates": updates}) for updates in (1, 2))
+    assert isinstance(once, GrpoConfig)
+    assert isinstance(twice, GrpoConfig)
+    assert (once.steps(12 * 4), twice.steps(12 * 4)) == (6, 12)
+    assert twice.replaced(optimizer=OptimizerConfig(max_steps=5)).steps(12 * 4) == 5

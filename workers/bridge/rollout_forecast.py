@@ -77,7 +77,8 @@ def _calculated(config: OnlineConfig, shape: ModelShape, tflops: float, share: f
     operations = 2 * shape.parameters * (tokens_read + written)
     waiting = written * shape.layers * SECONDS_PER_LAYER  # for all chats of a batch together
     steps, evaluations = steps_of(config), evaluations_of(config)
-    rollouts = steps * rollouts_of(config) + evaluations * config.held_out
+    batches = steps // config.updates
+    rollouts = batches * rollouts_of(config) + evaluations * config.held_out
     backward = 2 if config.lora else 4
     recomputed = 2 if config.optimizer.gradient_checkpointing else 0
     reference = 2 if config.beta else 0
@@ -88,7 +89,9 @@ def _calculated(config: OnlineConfig, shape: ModelShape, tflops: float, share: f
         * shape.parameters
         * (2 + backward + recomputed + reference)
     )
-    return (steps + evaluations) * waiting + steps * STEP_SECONDS + (rollouts * operations + learning) / (tflops * 1e12)
+    return (
+        (batches + evaluations) * waiting + steps * STEP_SECONDS + (rollouts * operations + learning) / (tflops * 1e12)
+    )
 
 
 def scaled(seconds: Range, *factors: float) -> Range:
