@@ -114,16 +114,16 @@ def _arguments_blocks(arguments: Arguments, location: ContentLocation, kind: Kin
     used: set[str] = set()
     edit = _edit_of(value)
     if edit is not None:
-        path = next((name for name in PATHS if isinstance(value.get(name), str) and _is_short(value[name])), "")
+        path = next((name for name in PATHS if isinstance(value.get(name), str) and _is_short(value[name])), None)
         blocks.append(
             as_form(
                 diffs.patch_between(value[edit.old], value[edit.new]),
                 location._replace(at=f"{location.at}.edit"),
                 "edit",
-                label=one_line(value.get(path, ""), FACT_CHARS),
+                label="" if path is None else one_line(value[path], FACT_CHARS),
             )
         )
-        used |= {*edit, path}
+        used |= {*edit} if path is None else {*edit, path}
     facts: list[Fact] = []
     for i, name in enumerate(names[:MAX_SHORT_ARGUMENTS]):
         argument = value[name]
@@ -173,7 +173,7 @@ def _is_short(argument: Any) -> bool:
 
 def _fact(name: str, argument: Any) -> Fact:
     if isinstance(argument, str):
-        return Fact(one_line(str(name), 60), one_line(argument, FACT_CHARS), is_text=True)
+        return Fact(one_line(str(name), 60), legible(argument), is_text=True)
     return Fact(one_line(str(name), 60), one_line(json_scalar(argument), FACT_CHARS), is_text=False)
 
 

@@ -143,3 +143,18 @@ def _call(arguments: dict[str, Any]) -> list[Block]:
 
 def _outside_tags(html: str) -> str:
     return re.sub(r"<[^>]*>", " ", html)
+
+
+@pytest.mark.parametrize("beside", [5, {"a": [1]}, SECRET])
+def test_an_argument_without_a_name_beside_an_edit_is_shown(beside: Any) -> None:
+    view = call_view({"function": {"name": "edit", "arguments": {"old": "a", "new": "b", "": beside}}}, "/", 0)
+    assert [fact.name for fact in view.facts] + [block.form for block in view.blocks] in (
+        ["", "edit"],
+        ["edit", "tree"],
+    )
+
+
+@pytest.mark.parametrize("written", ["\t", "  a   b ", " "])
+def test_white_space_in_a_short_argument_is_kept(written: str) -> None:
+    (fact,) = call_view({"function": {"name": "join", "arguments": {"separator": written}}}, "/", 0).facts
+    assert fact.value == written
