@@ -130,14 +130,22 @@ def note(text: str) -> Block:
     return Block("note", element("p", text, class_="quiet"), NOTHING)
 
 
+def text_of_part(part: Any) -> str | None:
+    """The text of a part that is nothing else: other types may hold a text beside what they are about."""
+    if not isinstance(part, dict) or part.get("type") not in (None, "text", "input_text", "output_text"):
+        return None
+    text = part.get("text")
+    return text if isinstance(text, str) else None
+
+
 def _part(part: Any, location: ContentLocation, *, tool: Kind | None, spoken: bool) -> Block:
     if isinstance(part, str):
         return text_block(part, location, tool=tool, spoken=spoken)
     if not isinstance(part, dict):
         return text_block(part, location)
     kind = part.get("type")
-    if isinstance(part.get("text"), str) and kind in {None, "text", "input_text", "output_text"}:
-        return text_block(part["text"], location, tool=tool, spoken=spoken)
+    if (text := text_of_part(part)) is not None:
+        return text_block(text, location, tool=tool, spoken=spoken)
     if kind in {"image_url", "image", "input_image"}:
         return _image(part, location)
     return as_form(part, location, "tree", label=one_line(str(kind), 60) if isinstance(kind, str) else "")

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from apps.trajectories.models import Step
-from apps.trajectories.rendering.blocks import Block, as_form, blocks_of, text_block
+from apps.trajectories.rendering.blocks import Block, as_form, blocks_of, text_block, text_of_part
 from apps.trajectories.rendering.calls import CallView, call_view, earlier_call, name_and_arguments, part_of_call
 from apps.trajectories.rendering.forms import ContentLocation
 from apps.trajectories.rendering.kinds import OTHER, Kind, kind_of
@@ -276,7 +276,8 @@ def _inside(content: Any, path: list[str]) -> Any:
     if "-" in path[0]:
         return content[_stretch(path[0])]
     part = content[int(path[0])]
-    return part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else part
+    text = text_of_part(part)
+    return part if text is None else text
 
 
 def _context_shown(step: Step, previous_kind: str) -> list[tuple[int, Any]]:

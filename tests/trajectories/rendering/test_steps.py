@@ -128,6 +128,14 @@ def test_every_part_that_is_shown_can_be_asked_for_again() -> None:
         assert len(part_of(shown, following, at)) > 1_000
 
 
+def test_the_rest_of_a_part_that_also_has_a_text_is_that_of_the_part() -> None:
+    part = {"type": "tool_result", "text": "found", "output": list(range(200))}
+    shown = step(message={"content": [part]})
+    [block] = step_view(shown, following=[], part_url="/parts/").content
+    assert ">140 more<" in block.html
+    assert part_of(shown, [], "said.0") == part
+
+
 @pytest.mark.parametrize(
     "at",
     [
