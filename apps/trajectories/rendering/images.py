@@ -7,6 +7,8 @@ import binascii
 import re
 from typing import Any, NamedTuple
 
+from apps.trajectories.rendering.shapes import MAX_ADDRESS
+
 MAX_BYTES = 8 * 1024 * 1024
 MAX_SIDE = 12_000
 MAX_PIXELS = 40_000_000
@@ -29,6 +31,8 @@ def picture_of(part: Any) -> Picture | str:
     encoded_url = _encoded(part)
     if not encoded_url:
         return "An image without data."
+    if encoded_url.startswith("data:"):
+        return "An image that is not a Base64-encoded PNG, JPEG, GIF or WebP."
     if not encoded_url.startswith("base64:"):
         return "An external image; external images are never loaded."
     encoded = encoded_url.removeprefix("base64:")
@@ -65,13 +69,13 @@ def _encoded(part: Any) -> str:
     source = part.get("source")
     if isinstance(source, dict) and isinstance(source.get("data"), str):
         return f"base64:{source['data']}"
-    url = part.get("image_url", part.get("url", part.get("image")))
+    url = part.get("image_url", part.get("url", part.get("image", source)))
     if isinstance(url, dict):
         url = url.get("url")
     if not isinstance(url, str):
         return ""
     match = _DATA_URI.match(url[:64])
-    return f"base64:{url[match.end() :]}" if match else url[:200]
+    return f"base64:{url[match.end() :]}" if match else url[: MAX_ADDRESS + 1]
 
 
 def _measure(body: bytes) -> tuple[str, int, int] | None:

@@ -16,6 +16,8 @@ SNIPPET = 400
 MAIL_FIELDS = 20
 FIELD = 60
 MAIL_FIELD = 40
+MAX_ADDRESS = 2_000
+"""A longer address isn't a link."""
 
 _LINK = ("url", "link", "href")
 _SNIPPET = ("snippet", "description", "summary", "content", "text", "body")
@@ -127,7 +129,7 @@ def _fits(text: str, limit: int) -> bool:
 def web_link(address: str, text: str) -> Markup:
     """A link that leaves the page safely; plain text unless the address is http, https, or mailto."""
     shown = legible(address.strip())
-    if not is_web_address(shown) or len(address) > 2000:
+    if not is_web_address(shown) or len(address) > MAX_ADDRESS:
         return element("span", text, class_="title")
     return element("a", text, class_="title", href=shown, target="_blank", rel="noopener nofollow noreferrer")
 

@@ -268,3 +268,23 @@ def test_what_is_not_a_checked_picture_is_not_shown(part: dict[str, Any]) -> Non
     (block,) = blocks_of([part], "/parts/", "said")
     assert "<img" not in block.html
     assert "javascript:" not in block.html
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"type": "image", "source": {"type": "url", "url": "https://a.example/x.png"}}, "An external image"),
+        ({"type": "image_url", "image_url": "data:image/svg+xml,%3Csvg/%3E"}, "not a Base64-encoded PNG"),
+        ({"type": "image", "source": {"type": "file", "file_id": "f1"}}, "without data"),
+    ],
+)
+def test_why_an_image_is_not_shown_is_true(part: dict[str, Any], words: str) -> None:
+    (block,) = blocks_of([part], "/parts/", "said")
+    assert words in block.html
+
+
+@pytest.mark.parametrize("length", [300, 3_000])
+def test_the_link_to_an_external_image_is_its_whole_address_or_none(length: int) -> None:
+    address = f"https://a.example/{'x' * length}"
+    (block,) = blocks_of([{"type": "image_url", "image_url": {"url": address}}], "/parts/", "said")
+    assert (f'href="{address}"' in block.html, "href" in block.html) == (length < 2_000, length < 2_000)
