@@ -43,8 +43,11 @@ def render_patch(text: str) -> Markup:
 
 
 def patch_between(old: str, new: str) -> str:
-    """The unified diff from `old` to `new`, without file names; a very large change becomes all lines removed and all added, which bounds the cost."""
-    a, b = old.splitlines(), new.splitlines()
+    """The unified diff from `old` to `new`, without file names; a very large change becomes all lines removed and all added, which bounds the cost.
+
+    A final newline that only one text has is pointed out, and carriage returns are visible unless they end every line of both.
+    """
+    a, b = _lines_of(old, new), _lines_of(new, old)
     if len(a) > MAX_LINES or len(b) > MAX_LINES:
         return "\n".join([*("-" + line for line in a), *("+" + line for line in b)])
     out: list[str] = []
@@ -56,6 +59,16 @@ def patch_between(old: str, new: str) -> str:
         out += _context(a[start_a : start_a + size], start_a + 1, first=start_a == 0 == start_b, last=is_last)
         i, j = start_a + size, start_b + size
     return "\n".join(out)
+
+
+def _lines_of(text: str, other: str) -> list[str]:
+    is_crlf = all(each.count("\n") == each.count("\r\n") for each in (text, other))
+    if not is_crlf:
+        text = text.replace("\r\n", "␍\n")
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+    if text and not text.endswith("\n") and other.endswith("\n"):
+        lines[-1] += "\n\\ No newline at the end"
+    return lines
 
 
 def render_edit(patch: str) -> Markup:

@@ -15,9 +15,10 @@ REMNANT_LINES = 6
 _LINE_WIDTH = 120
 """Characters of a long line that fill about one line of the page."""
 
-# C0 and C1 controls except tab and newline, lone surrogates, and marks that reorder or hide text (Trojan Source).
+# C0 and C1 controls except tab and newline, lone surrogates, marks that reorder or hide text (Trojan Source), and tags,
+# in which whole sentences can be written that only a model reads.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 
@@ -32,7 +33,9 @@ def _visible_form(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)
-    return "␡" if code == 0x7F else f"\\u{code:04x}"
+    if code == 0x7F:
+        return "␡"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def one_line(text: str, limit: int) -> str:

@@ -112,6 +112,27 @@ def test_hidden_characters_are_shown() -> None:
     assert legible("a\0b\x1bc\ud800d\u202ee\x7f\r\n") == "a␀b␛c\\ud800d\\u202ee␡\n"
 
 
+@pytest.mark.parametrize("mark", ["\u061c", "\u200b", "\u2028", "\u2069", "\U000e0041"])
+def test_no_mark_hides_or_reorders_text(mark: str) -> None:
+    assert legible(f"a{mark}b") == f"a{mark.encode('unicode_escape').decode()}b"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "patch"),
+    [
+        ("a", "a\n", "-a\n\\ No newline at the end\n+a"),
+        ("a\nb\n", "a\nb", " a\n-b\n+b\n\\ No newline at the end"),
+        ("a\r\nb", "a\nb", "-a␍\n+a\n b"),
+        ("a\r\nb\r\n", "a\r\nc\r\n", " a\n-b\n+c"),
+        ("a\x0cb", "a\nb", "-a\x0cb\n+a\n+b"),
+        ("a\n", "", "-a"),
+        ("", "a\n\n", "+a\n+"),
+    ],
+)
+def test_an_edit_of_line_ends_only_is_visible(old: str, new: str, patch: str) -> None:
+    assert patch_between(old, new) == patch
+
+
 def test_a_short_rest_is_not_hidden_behind_a_button() -> None:
     assert not excerpt("line\n" * 29).is_cut
     assert excerpt("line\n" * 60).text == "line\n" * 24
