@@ -117,9 +117,9 @@ def _is_whole(row: dict[str, Any], fields: Collection[str], name_chars: int) -> 
 
 def _is_whole_hit(hit: dict[str, Any]) -> bool:
     shown = {str(hit.get("title")): CELL, _first(hit, _LINK): CELL, _first(hit, _SNIPPET): SNIPPET}
-    return len([text for text in hit.values() if text]) <= len([text for text in shown if text]) and all(
-        _fits(text, limit) for text, limit in shown.items()
-    )
+    return len([field for field in hit.values() if field not in (None, "")]) <= len(
+        [text for text in shown if text]
+    ) and all(_fits(text, limit) for text, limit in shown.items())
 
 
 def _fits(text: str, limit: int) -> bool:

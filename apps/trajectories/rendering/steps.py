@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from apps.trajectories.models import Step
-from apps.trajectories.rendering.blocks import Block, as_form, blocks_of, text_block, text_of_part
+from apps.trajectories.rendering.blocks import Block, as_form, blocks_of, note, text_block, text_of_part
 from apps.trajectories.rendering.calls import CallView, call_view, earlier_call, name_and_arguments, part_of_call
 from apps.trajectories.rendering.forms import ContentLocation
 from apps.trajectories.rendering.kinds import OTHER, Kind, kind_of
@@ -114,7 +114,7 @@ class StepView:
     mistake: str
     """What its source says is wrong with it; empty with `blind`."""
     blind: bool
-    more_calls: int = field(default=0)
+    more_calls: list[Block] = field(default_factory=list)
 
 
 def head_of(step: Step, *, blind: bool = False) -> StepHead:
@@ -174,7 +174,8 @@ def step_view(
     views = [call_view(call, part_url, i) for i, call in enumerate(calls[:MAX_CALLS])]
     results, rest = results_and_rest(step.kind, following)
     error = _info(step).get("error")
-    views, unmatched = _with_results(views, results, part_url, error)
+    elsewhere = {identifier for call in calls[MAX_CALLS:] if (identifier := name_and_arguments(call)[2])}
+    views, unmatched = _with_results(views, results, part_url, error, elsewhere)
     reasoning = message.get("reasoning_content")
     return StepView(
         head=head_of(step, blind=blind),
@@ -194,7 +195,7 @@ def step_view(
         rules=[] if blind else broken_rules(step.info),
         mistake="" if blind else _line_of(_info(step).get("mistake"), 400),
         blind=blind,
-        more_calls=max(0, len(calls) - MAX_CALLS),
+        more_calls=_further_calls(calls, part_url, "call"),
     )
 
 
@@ -235,14 +236,14 @@ def part_of(step: Step, following: Messages, at: str) -> Any:
         if name == "said":
             return _inside(message.get("content"), rest)
         if name == "call":
-            return part_of_call(message["tool_calls"][int(rest[0])], rest[1] if len(rest) > 1 else "")
+            return _in_calls(message["tool_calls"], rest)
         if name in {"before", "after"}:
             messages = step.context if name == "before" else following
             if "-" in rest[0]:
                 return _said_in(messages[_stretch(rest[0])])
             message = messages[int(rest[0])]
             if rest[1:2] == ["call"]:
-                return part_of_call(message["tool_calls"][int(rest[2])], "")
+                return _in_calls(message["tool_calls"], rest[2:3])
             return _inside(_content(message), rest[1:])
     except (ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
         raise LookupError(at) from error
@@ -268,6 +269,12 @@ def _said_in(messages: Messages) -> list[dict[str, Any]]:
         | ({"calls": called} if (called := _called(message)) else {})
         for message in messages
     ]
+
+
+def _in_calls(calls: list[Any], path: list[str]) -> Any:
+    if "-" in path[0]:
+        return _as_data(calls[_stretch(path[0])])
+    return part_of_call(calls[int(path[0])], path[1] if len(path) > 1 else "")
 
 
 def _inside(content: Any, path: list[str]) -> Any:
@@ -300,11 +307,12 @@ def results_and_rest(kind: str, following: Messages) -> tuple[list[tuple[int, An
 
 
 def _with_results(
-    calls: list[CallView], results: list[tuple[int, Any]], url: str, error: Any
+    calls: list[CallView], results: list[tuple[int, Any]], url: str, error: Any, elsewhere: set[str]
 ) -> tuple[list[CallView], list[tuple[int, Any]]]:
     """Assign each result to its call, by id; results without a known id go to calls without one, in order. Results that report the step's
-    `error`, or failure themselves, are marked as failed."""
-    waiting = dict(results)
+    `error`, or failure themselves, are marked as failed. `elsewhere`: ids of calls that aren't among these."""
+    is_ours = {i: not isinstance(m, dict) or m.get("tool_call_id") not in elsewhere for i, m in results}
+    waiting = {i: message for i, message in results if is_ours[i]}
     matched: dict[int, list[tuple[int, Any]]] = {}
     for call_index, call in enumerate(calls):
         own_results = [
@@ -323,13 +331,15 @@ def _with_results(
         replace(
             call,
             results=[
-                block for i, message in matched[call_index] for block in _blocks(message, f"after.{i}", url, call.kind)
+                block
+                for i, message in matched[call_index]
+                for block in _blocks(message, f"after.{i}", url, call.kind) or [note("Nothing")]
             ],
             failed=any(_is_bad(message) or _shows_error(message, error) for _, message in matched[call_index]),
         )
         for call_index, call in enumerate(calls)
     ]
-    return answered, list(waiting.items())
+    return answered, [(i, message) for i, message in results if i in waiting or not is_ours[i]]
 
 
 def _messages(
@@ -388,7 +398,7 @@ def _folded(is_demo: bool, views: list[MessageView]) -> list[MessageView]:
 def _message(message: Any, at: str, url: str, result_of: Kind | None, blind: bool) -> MessageView:
     """`result_of`: the message is the result of a call of this kind, whatever its role. `blind` hides the speaker, except of tool messages."""
     role = _role(message) if result_of is None else "tool"
-    content, called = _content(message), _called(message)
+    content, calls, called = _content(message), _calls_in(message), _called(message)
     name = message.get("name") if isinstance(message, dict) and not (blind and role != "tool") else None
     return MessageView(
         role=role if role in ROLES else "other",
@@ -396,7 +406,8 @@ def _message(message: Any, at: str, url: str, result_of: Kind | None, blind: boo
         size=size_text(len(content), content.count("\n") + 1) if isinstance(content, str) else "",
         blocks=[
             *_blocks(message, at, url, result_of or (OTHER if role == "tool" else None)),
-            *(earlier_call(call, ContentLocation(url, f"{at}.call.{i}")) for i, call in enumerate(_calls_in(message))),
+            *(earlier_call(call, ContentLocation(url, f"{at}.call.{i}")) for i, call in enumerate(calls[:MAX_CALLS])),
+            *_further_calls(calls, url, f"{at}.call"),
         ],
         is_bad=_is_bad(message),
         content=[content, called] if called else content,
@@ -414,12 +425,25 @@ def _content(message: Any) -> Any:
 
 def _calls_in(message: Any) -> list[Any]:
     """The calls of an earlier turn, which was given to the policy."""
-    return _list(message.get("tool_calls"))[:MAX_CALLS] if isinstance(message, dict) else []
+    return _list(message.get("tool_calls")) if isinstance(message, dict) else []
 
 
 def _called(message: Any) -> list[dict[str, Any]]:
-    """The same as names and arguments: the calls' ids say nothing, and their form shows the provider."""
-    return [dict(zip(("name", "arguments"), name_and_arguments(call), strict=False)) for call in _calls_in(message)]
+    return _as_data(_calls_in(message))
+
+
+def _as_data(calls: list[Any]) -> list[dict[str, Any]]:
+    """Calls as names and arguments: their ids say nothing, and their form shows the provider."""
+    return [dict(zip(("name", "arguments"), name_and_arguments(call), strict=False)) for call in calls]
+
+
+def _further_calls(calls: list[Any], url: str, at: str) -> list[Block]:
+    """The calls beyond those that are shown one by one."""
+    further = _as_data(calls[MAX_CALLS:])
+    if not further:
+        return []
+    label = f"{len(further):,} more call{'' if len(further) == 1 else 's'}"
+    return [as_form(further, ContentLocation(url, f"{at}.{MAX_CALLS}-{len(calls) - 1}"), "tree", label=label)]
 
 
 def _is_bad(message: Any) -> bool:

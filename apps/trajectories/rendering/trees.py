@@ -88,7 +88,8 @@ def json_scalar(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     try:
-        return repr(value)[:STRING]
+        text = repr(value)
+        return text if len(text) <= STRING else f"{text[: STRING - 1]}…"
     except ValueError:  # an integer with thousands of digits
         return f"a number of {value.bit_length():,} bits"
 

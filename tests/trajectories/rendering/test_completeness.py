@@ -67,6 +67,7 @@ LOSSES: list[Any] = [
     [HIT, {**HIT, "description": SECRET}],
     [{**HIT, "title": "x" * 200 + SECRET}],
     [HIT] * 50 + [SECRET],
+    [{**HIT, SECRET: False}],
     {**MAIL, "cc": "x" * 200 + SECRET},
     {**MAIL, **{f"x-{n}": n for n in range(20)}, "bcc": SECRET},
     {**MAIL, "x" * 60 + SECRET: 1},
@@ -158,3 +159,21 @@ def test_an_argument_without_a_name_beside_an_edit_is_shown(beside: Any) -> None
 def test_white_space_in_a_short_argument_is_kept(written: str) -> None:
     (fact,) = call_view({"function": {"name": "join", "arguments": {"separator": written}}}, "/", 0).facts
     assert fact.value == written
+
+
+def test_calls_beyond_those_shown_one_by_one_are_a_tree() -> None:
+    calls = [{"id": f"c{i}", "function": {"name": f"tool{i}", "arguments": {"at": i}}} for i in range(43)]
+    calls[41]["function"] = {"name": SECRET, "arguments": {"at": SECRET * 200}}
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    given = Step(index=1, kind="tool", context=[message], message=message)
+    view = step_view(given, following=[], part_url="/")
+    [more] = view.more_calls
+    assert (more.label, SECRET in more.html) == ("3 more calls", True)
+    assert view.context[0].blocks[-1].label == "3 more calls"
+    for at in ("call.40-42", "before.0.call.40-42"):
+        assert part_of(given, [], at)[1] == calls[41]["function"]
+
+
+def test_a_number_that_is_cut_says_so() -> None:
+    [block] = blocks_of([{"type": "x", "n": 10**400}], "/", "after.0")
+    assert "0…<" in block.html

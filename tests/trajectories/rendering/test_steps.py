@@ -32,6 +32,23 @@ def test_results_stand_with_the_calls_that_caused_them() -> None:
     assert view.came_back == []
 
 
+def test_a_result_of_a_call_beyond_those_shown_is_no_other_calls() -> None:
+    calls = [{"id": f"c{i}", "function": {"name": "get", "arguments": "{}"}} for i in range(42)]
+    following = [{"role": "tool", "tool_call_id": f"c{i}", "content": f"result {i}"} for i in range(1, 42)]
+    view = step_view(step(message={"tool_calls": calls}), following=following, part_url="/parts/")
+    assert view.calls[0].results == []
+    assert ["result 40" in m.blocks[0].html or "result 41" in m.blocks[0].html for m in view.came_back] == [True, True]
+
+
+def test_an_empty_result_is_told_from_none() -> None:
+    calls = [{"id": i, "function": {"name": "get", "arguments": "{}"}} for i in ("c1", "c2")]
+    following = [{"role": "tool", "tool_call_id": "c2", "content": "", "is_error": True}]
+    view = step_view(step(message={"tool_calls": calls}), following=following, part_url="/parts/")
+    html = collapsed(render_macro("trajectories/steps.jinja", "body", view))
+    assert ["Nothing" in result.html for call in view.calls for result in call.results] == [True]
+    assert 'class="part result bad"' in html
+
+
 def test_words_of_a_user_after_a_text_command_are_its_result_and_not_heard_twice() -> None:
     observation = [{"role": "user", "content": "total 0"}]
     acting = step_view(step(message={"content": "ls"}), following=observation, part_url="/parts/")
