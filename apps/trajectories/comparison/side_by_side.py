@@ -77,6 +77,8 @@ class Comparison:
     rows: list[Row]
     first_difference: Row | None
     shared_prefix: int
+    with_context: bool = True
+    """Whether messages to the agent were compared too; see MAX_CONTEXT_CHARS."""
 
     def page(self, row: int | None = None) -> Page:
         """The page with a given row; by default, with the first difference."""
@@ -127,10 +129,9 @@ def _aligned(left: Trajectory, right: Trajectory, steps: Iterable[Step], *, with
         context: list[Any] = []
         results: list[Any] = []
         if with_context:
-            following = closing[step.trajectory_id]
+            context, results = step.context, closing[step.trajectory_id] or []
             if later is not None and later.trajectory_id == step.trajectory_id:
-                following = later.context
-            context, results = step.context, [result for _, result in results_and_rest(step.kind, following)[0]]
+                results = [result for _, result in results_and_rest(step.kind, later.context)[0]]
         action = step_alignment.action_of(message, context, results=results)
         read[step.trajectory_id].append((head_of(step), action._replace(tool=step.tool, key=bytes(step.action))))
     left_steps, right_steps = read[left.pk], read[right.pk]
@@ -146,7 +147,7 @@ def _aligned(left: Trajectory, right: Trajectory, steps: Iterable[Step], *, with
         for number, pair in enumerate(alignment.pairs)
     ]
     first = alignment.first_divergence
-    return Comparison(rows, None if first is None else rows[first], alignment.shared_prefix)
+    return Comparison(rows, None if first is None else rows[first], alignment.shared_prefix, with_context)
 
 
 def open_rows(

@@ -10,9 +10,9 @@ register = template.Library()
 
 
 @register.simple_tag
-def step_head(head: StepHead, url: str) -> Markup:
-    """A step's head line; its number links to `url`."""
-    return render_macro("trajectories/steps.jinja", "head", head, url)
+def step_head(head: StepHead, url: str, side: str = "") -> Markup:
+    """A step's head line; its number links to `url`. `side` tells steps that stand side by side apart for screen readers."""
+    return render_macro("trajectories/steps.jinja", "head", head, url, side)
 
 
 @register.simple_tag

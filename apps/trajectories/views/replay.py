@@ -41,7 +41,7 @@ def replay(request: HtmxRequest, trajectory_id: UUID, number: int = 1) -> HttpRe
         "steps": steps,
         "current": index,
         "number": index + 1,
-        "earlier": max(1, index + 2 - queries.WINDOW) if index else 0,
+        "earlier": max(1, index + 2 - queries.WINDOW) if index > 1 else 0,
         "later": index + queries.WINDOW if index + queries.WINDOW <= len(heads) else 0,
         "rows": heads[first_row : first_row + OUTLINE_ROWS],
         "map": minimap(heads, request.GET.get("height", "")),

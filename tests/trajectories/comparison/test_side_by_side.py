@@ -66,6 +66,7 @@ def _step(number: int) -> dict[str, Any]:
         (lambda steps, closing: steps[1]["message"].update(reasoning_content="Wait."), 1),
         (lambda steps, closing: steps[2]["context"][0].update(content="Nothing"), 1),
         (lambda steps, closing: closing[0].update(content="Nothing"), 2),
+        (lambda steps, closing: closing.append({"role": "user", "content": "Thanks."}), 2),
     ],
 )
 def test_identical_steps_are_equal_in_all_that_one_reads(change: Any, first: int | None) -> None:

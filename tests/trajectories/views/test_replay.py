@@ -13,9 +13,11 @@ from pytest_django.asserts import assertContains, assertNotContains
 
 from apps.accounts.models import Membership, Role
 from apps.trajectories import text_search
+from apps.trajectories.comparison import side_by_side
 from apps.trajectories.models import Task, Trajectory
 from contract.trajectory import FOR_SIMULATED_USER
 from tests import factories
+from tests.white_space import collapsed
 
 pytestmark = pytest.mark.django_db
 
@@ -305,3 +307,28 @@ def test_a_simulated_users_script_is_not_shown_as_what_the_agent_was_asked(reade
     page = client.get(reverse("trajectories:task", args=[run.task_id]))
     assertContains(page, "<summary>Instructions of the simulated user (hidden from the agent)</summary>")
     assertContains(page, "You are Mia and hate Mondays.")
+
+
+def test_a_comparison_without_results_says_so(reader: Membership, run: Trajectory, monkeypatch: Any) -> None:
+    other = factories.imported_run([tool_step(0)], of=reader.workspace)
+    address = reverse("trajectories:compare", args=[run.pk, other.pk])
+    client = signed_in(reader)
+    assertNotContains(client.get(address), "too long")
+    monkeypatch.setattr(side_by_side, "MAX_CONTEXT_CHARS", 0)
+    page = client.get(address)
+    assertContains(page, "too long for what the agents received to be compared")
+    assertContains(page, ">1 step</span>")
+
+
+def test_the_steps_of_a_comparison_say_on_which_side_they_are(reader: Membership, run: Trajectory) -> None:
+    other = factories.imported_run([tool_step(0)], of=reader.workspace)
+    page = collapsed(signed_in(reader).get(reverse("trajectories:compare", args=[run.pk, other.pk])).content.decode())
+    assert ["Left, step 1, runs:" in page, "Right, step 1, runs:" in page] == [True, True]
+
+
+@pytest.mark.parametrize(("number", "leads_back"), [(1, False), (2, False), (3, True)])
+def test_earlier_steps_are_linked_only_if_there_are_any(
+    reader: Membership, run: Trajectory, number: int, leads_back: bool
+) -> None:
+    page = signed_in(reader).get(reverse("trajectories:step", args=[run.pk, number])).content.decode()
+    assert (re.search(r">Earlier\s+steps<", page) is not None) == leads_back
