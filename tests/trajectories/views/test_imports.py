@@ -191,6 +191,14 @@ def test_a_file_of_no_known_format_leads_to_the_list_of_formats(client, research
     assert f'<a href="{reverse("trajectories:imports")}#formats">Supported formats</a>' in page
 
 
+def test_the_number_of_a_line_is_exact(client, researcher):
+    batch = batch_of(researcher.workspace, CHAT)
+    batch.rejected_rows.create(position=0, line=123_456, reason="r", expected="e")
+    ImportBatch.objects.filter(pk=batch.pk).update(rejected_count=1)
+    page = " ".join(client.get(reverse("trajectories:import", args=[batch.pk])).content.decode().split())
+    assert "Line 123,456<" in page
+
+
 def test_rejected_rows_download_as_csv_and_json_lines(client, researcher):
     batch = batch_of(researcher.workspace, CHAT, ["=HYPERLINK(1)"], {"messages": []})
     run_import(batch.pk, watch=ignore)
