@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 import zstandard
 
-from apps.ingest.files.conversion import Unusable
+from apps.ingest.files.conversion import Pieces, Unusable
 from apps.ingest.files.csv_table import Place, Sheet, delimiter_of
 from apps.ingest.files.inspect_archive import ZIP, EvalArchive
 from apps.ingest.files.parquet import PARQUET, Table
@@ -78,6 +78,8 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{", b"[\x00", b"\x00[")
 _BOM = b"\xef\xbb\xbf"
+ZSTD_BYTES = 1 << 10
+"""Bytes unpacked at a time: four can stand for 128 KiB."""
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -191,10 +193,28 @@ def _unpacked(raw: io.BufferedReader, counter: _Counting, most_bytes: int) -> io
     if magic.startswith(GZIP):
         unpacked = gzip.GzipFile(fileobj=raw)
     elif magic == ZSTD:
-        unpacked = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw, read_across_frames=True)
+        unpacked = io.BufferedReader(Pieces(_unpacked_zstd(raw)), BLOCK)
     else:
         return raw
     return _bounded(unpacked, counter, most_bytes)
+
+
+def _unpacked_zstd(raw: io.BufferedReader) -> Iterator[bytes]:
+    """Frame by frame: unlike the library's own stream, this tells a file that was cut off from one that ends."""
+    frame = None
+    try:
+        while packed := raw.read(ZSTD_BYTES):
+            while packed:
+                frame = frame or zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+                if unpacked := frame.decompress(packed):
+                    yield unpacked
+                packed = frame.unused_data
+                if frame.eof:
+                    frame = None
+    except zstandard.ZstdError as error:
+        raise Unusable(f"damaged ({error}). Upload it again") from None
+    if frame:
+        raise Unusable("cut off. Upload it again")
 
 
 def _bounded(unpacked: Any, counter: _Counting, most_bytes: int) -> io.BufferedReader:

@@ -121,6 +121,18 @@ def test_a_cut_off_gzip_gives_what_it_holds_and_then_says_so():
     assert 10_000 < len(rows) < 50_000
 
 
+def test_a_cut_off_zstd_file_gives_what_it_holds_and_then_says_so():
+    first, second = (zstandard.compress(b"".join(b'{"n": %d}\n' % n for n in range(50_000))) for _ in range(2))
+    assert len(bodies(first + second)) == 100_000
+    for left in (len(first) // 2, 1):
+        rows: list[RawRow] = []
+        with pytest.raises(UnreadableFile, match="The file is cut off"):
+            rows.extend(opened(first + second[:-left]).rows(limit=LIMIT))
+        assert 50_000 <= len(rows) < 100_000
+    with pytest.raises(UnreadableFile, match="The file is damaged"):
+        list(opened(first + b"no frame").rows(limit=LIMIT))
+
+
 def test_a_damaged_gzip_says_so():
     whole = bytearray(gzip.compress(b"\n".join([A] * 100_000)))
     whole[len(whole) // 2] ^= 0xFF
