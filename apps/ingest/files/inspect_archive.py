@@ -118,10 +118,11 @@ class EvalArchive(Pieces):
         for member in self._zip.infolist():
             read += member.compress_size
             if member.filename.startswith("samples/") and member.filename.endswith(".json"):
+                # Before it's unpacked, since the ratio of what it unpacks to is checked. Members may overlap, and each claims its size.
+                self._passed(min(read, self._size))
                 yield b'{"eval":%b,"samples":[' % details
                 yield from self._unpacked(member)
                 yield b"]}\n"
-                self._passed(min(read, self._size))  # members may overlap, and each claims its size
 
     def _unpacked(self, member: zipfile.ZipInfo, *, max_bytes: int | None = None) -> Iterator[bytes]:
         size = 0

@@ -88,6 +88,14 @@ def test_a_damaged_member_says_so():
     assert "damaged zip archive" in refused(bytes(body))
 
 
+def test_a_long_first_sample_is_no_bomb(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(source, "RATIO_FROM", 1 << 20)
+    text = "".join(random.Random(0).choices("abcdefgh", k=3 << 20))
+    sample = json.dumps({**LOG["samples"][0], "text": text}).encode()
+    body = archive({"header.json": HEADER, "samples/a.json": sample, "samples/b.json": SAMPLE})
+    assert [row["samples"][0].get("text") for row in rows_of(body)] == [text, None]
+
+
 def test_a_bomb_is_not_unpacked():
     body = archive({"header.json": HEADER, "samples/a.json": b"[" + b" " * (8 << 20) + b"]"})
     assert "Unpacks to more than" in refused(body, most=1 << 20)
