@@ -7,6 +7,7 @@ Arrow gives all objects in a column the same keys and fills missing ones with nu
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -42,6 +43,7 @@ class Table(Pieces):
         """`passed` is called with about how many of the file's `size` bytes have been read. Raises Unusable."""
         try:
             metadata = pq.read_metadata(file)
+            _refuse_repeated_names(metadata.schema.to_arrow_schema().names)
             file.seek(0)
             table = pq.ParquetFile(
                 pa.PythonFile(file, mode="r"),
@@ -118,6 +120,12 @@ def _rows_at_once(metadata: Any) -> int:
             )
         widest = max(widest, max(group.total_byte_size, 8 * values) // max(group.num_rows, 1))
     return max(1, min(ROWS, BATCH_BYTES // widest))
+
+
+def _refuse_repeated_names(names: list[str]) -> None:
+    """A record has one value of a name, so one of the columns would be lost."""
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise Unusable(f"a Parquet file with several columns named {repeated[0][:80]!r}. Rename them")
 
 
 def _without_nulls(value: Any) -> Any:

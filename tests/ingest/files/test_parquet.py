@@ -54,6 +54,13 @@ def test_values_that_neither_python_nor_json_can_have_are_refused(values):
         rows_of(out.getvalue())
 
 
+def test_columns_of_one_name_are_refused():
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["prompt", "prompt"]), out)
+    with pytest.raises(UnreadableFile, match="several columns named 'prompt'"):
+        rows_of(out.getvalue())
+
+
 def test_rows_are_numbered_over_all_row_groups_and_progress_is_that_of_the_file():
     body = parquet(*({"n": n} for n in range(100)), row_group_size=7)
     source = open_source(io.BytesIO(body), most_bytes=MAX_BYTES)
