@@ -21,6 +21,9 @@ DELIMITERS = (",", "\t", ";")
 MAX_CELL_BYTES = 64 << 20
 """Keeps an unclosed quote from reading the rest of the file as one cell, and a line without an end from filling the memory."""
 
+MAX_ROW_BYTES = 128 << 20
+"""Keeps cells with line breaks, each of them short, from reading the rest of the file as one row."""
+
 csv.field_size_limit(MAX_CELL_BYTES)  # process-wide
 
 MAX_PRINTED = 1_000_000
@@ -73,6 +76,7 @@ class Sheet(Pieces):
     def __init__(self, stream: io.BufferedReader, delimiter: str) -> None:
         self.places: deque[Place] = deque()
         """One for each row that was converted. The reader takes them from the left; conversion is at most one block ahead."""
+        self._row_bytes = 0
         self._is_at_end = False
         super().__init__(self._rows(csv.reader(self._lines(stream), delimiter=delimiter)))
 
@@ -82,6 +86,11 @@ class Sheet(Pieces):
             number += 1
             if len(line) == MAX_CELL_BYTES and not line.endswith(b"\n"):
                 raise Unusable(f"a table that breaks at line {number:,} (longer than {MAX_CELL_BYTES >> 20} MiB)")
+            self._row_bytes += len(line)
+            if self._row_bytes > MAX_ROW_BYTES:
+                raise Unusable(
+                    f"a table that breaks at line {number:,} (its row is longer than {MAX_ROW_BYTES >> 20} MiB)"
+                )
             try:
                 text = line.decode()
             except UnicodeDecodeError:
@@ -94,6 +103,7 @@ class Sheet(Pieces):
             names = [name.strip() for name in next(rows)]
             start = rows.line_num + 1
             for row in rows:
+                self._row_bytes = 0
                 if self._is_at_end:  # and the row isn't: the reader wanted another line
                     raise Unusable(f"a table in which a quote is never closed, in the row at line {start:,}")
                 if row:
@@ -108,7 +118,7 @@ class Sheet(Pieces):
 def _are_names(cells: list[str]) -> bool:
     """Whether these can be the names of columns. The first may be blank: pandas numbers the rows there."""
     named = cells if cells[:1] != [""] else cells[1:]
-    return len(cells) > 1 and len({*cells}) == len(cells) and all(map(_NAME.fullmatch, named))
+    return len(cells) > 1 and len({cell.strip() for cell in cells}) == len(cells) and all(map(_NAME.fullmatch, named))
 
 
 def _problem(row: list[str], names: list[str]) -> str:

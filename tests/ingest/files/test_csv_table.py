@@ -90,6 +90,13 @@ def test_what_never_ends_is_refused_where_it_begins(monkeypatch: pytest.MonkeyPa
     assert "not UTF-8 at line 4." in refused(body + b"c,d\r\ncaf\xe9,x\r\n")
     monkeypatch.setattr(csv_table, "MAX_CELL_BYTES", 1000)
     assert "breaks at line 3" in refused(body + b"x," * 1000)
+    monkeypatch.setattr(csv_table, "MAX_ROW_BYTES", 2000)
+    assert rows_of(body * 500)
+    assert "row is longer than" in refused(body + b'"x\n",' * 1000)
+
+
+def test_names_that_differ_in_spaces_only_are_no_names_of_columns() -> None:
+    assert "is not JSON" in refused(b"prompt, prompt,response\na,b,c\n")
 
 
 @pytest.mark.django_db
