@@ -94,7 +94,10 @@ def messages_in(row: JsonObject, name: str) -> list[Message]:
         role = message.get("role") if isinstance(message, dict) else None
         if role not in ROLES:
             raise ValueError(f"{name}[{index}] has the role {role!r}, not one of {', '.join(ROLES)}")
-        for tool_call in message.get("tool_calls") or []:
+        tool_calls = message.get("tool_calls") or []
+        if not isinstance(tool_calls, list):
+            raise ValueError(f"{name}[{index}] has tool_calls that are {described(tool_calls)}, not a list")
+        for tool_call in tool_calls:
             function = tool_call.get("function") if isinstance(tool_call, dict) else None
             if not isinstance(function, dict) or not isinstance(function.get("name"), str):
                 raise ValueError(f"{name}[{index}] has a tool call without function.name")

@@ -51,6 +51,7 @@ def test_tools_may_be_text_and_columns_of_others_do_no_harm(tmp_path: Path):
         ),
         ({"prompt": ["hi"]}, "prompt[0] has the role None"),
         ({"chosen": [ASK]}, "chosen has no assistant message, so there is nothing to learn"),
+        ({"chosen": [{**GOOD, "tool_calls": 1}]}, "chosen[0] has tool_calls that are int 1, not a list"),
         ({"chosen": [{**GOOD, "tool_calls": [{"name": "add"}]}]}, "chosen[0] has a tool call without function.name"),
         ({"tools": "{"}, "tools is text but not JSON"),
         ({"tools": {"a": 1}}, 'tools is dict {"a": 1}, not a list of schemas'),

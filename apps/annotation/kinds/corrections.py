@@ -153,6 +153,8 @@ def check_action(message: Json, tools: Sequence[Tool]) -> None:
     if not isinstance(message, dict) or message.get("role") != "assistant":
         raise BadAction("A correction is a message of the assistant.")
     calls = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise BadAction("The tool calls of a correction are a list.")
     if not calls and not (isinstance(message.get("content"), str) and message["content"].strip()):
         raise BadAction("Say something, or call a tool.")
     read_calls = calls_of(message)

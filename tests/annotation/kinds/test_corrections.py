@@ -113,6 +113,7 @@ def test_an_action_must_be_one_that_the_policy_could_have_taken():
         call("send", {"from": "b"}),
         call("send", "no json"),
         {"role": "assistant", "tool_calls": ["send"]},
+        {"role": "assistant", "content": "x", "tool_calls": 1},
     ):
         with pytest.raises(BadAction):
             check_action(wrong, [MAIL])
