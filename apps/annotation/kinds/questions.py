@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
@@ -186,8 +187,8 @@ class RatingAsks(Asks):
         if thumb is not None:
             return thumb
         scales = {question.key: question for question in self.questions if question.type == "scale"}
-        total = 0.0
+        total = Fraction()  # floats that cancel out may add up to a trace of either side
         for key, value in answers.items():
             if isinstance(value, int) and key in scales:
-                total += (value - 1) / (scales[key].points - 1) - 0.5
+                total += Fraction(value - 1, scales[key].points - 1) - Fraction(1, 2)
         return int(total > 0) - int(total < 0)

@@ -46,9 +46,11 @@ class RatingForm(TrajectoryForm):
 
     def to_answer(self, assignment: Assignment) -> Scores:
         data = self.cleaned_data
-        marks = tuple(sorted(MarkedStep(**row) for row in data["marks"]))
+        marks = {(row["index"], row["kind"]): MarkedStep(**row) for row in data["marks"]}  # of duplicates the later one
         answers = self.answered()
-        return Scores(answers, data["thumb"], marks, data["rationale"], self.answers_of_steps(answers))
+        return Scores(
+            answers, data["thumb"], tuple(sorted(marks.values())), data["rationale"], self.answers_of_steps(answers)
+        )
 
 
 class RatingAsksForm(AsksForm):

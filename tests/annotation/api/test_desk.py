@@ -160,7 +160,7 @@ def test_runs_are_judged_step_by_step_and_as_a_whole(annotator: Caller, workspac
     assert answer.status_code == 201, answer.content
     assert Inspection.objects.get().first_error == 1
     rating = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace)
-    answer = annotator.judge(annotator.next(rating), thumb="1", marks=[{"index": 0, "kind": "subgoal"}])
+    answer = annotator.judge(annotator.next(rating), thumb="1", marks=[{"index": 0, "kind": "subgoal"}] * 2)
     assert answer.status_code == 201, answer.content
     assert (Rating.objects.get().thumb, Rating.objects.get().marks.count()) == (1, 1)
 

@@ -52,3 +52,8 @@ def test_opposite_thumbs_are_a_dispute(queue):
         scores = Scores({"polite": 3}, thumb)
         record(assignment=take(queue, builders.rule(of=queue.workspace)), answer=scores)
     assert Item.objects.get().disputed
+
+
+def test_answers_that_cancel_out_on_scales_of_different_lengths_favor_neither():
+    asks = RatingAsks(tuple(Question(f"q{points}", "How good?", points) for points in (2, 4, 7)))
+    assert asks.opinion(None, {"q2": 2, "q4": 2, "q7": 2}) == 0
