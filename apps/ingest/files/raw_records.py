@@ -24,6 +24,7 @@ _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]
 _REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+("?)', re.DOTALL)
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _SCALAR_END = re.compile(rb"[,\]\s]")
+_LINE_END = re.compile(rb"\n")
 
 DEEPEST = 10_000
 """Nesting levels whose brackets are matched by kind; deeper ones are only counted, so that hostile nesting costs no memory."""
@@ -292,14 +293,17 @@ class _Scanner:
             if not self._rest_of_string(buffer, start):
                 return self._cut_off(buffer, line)
             return self._row(buffer.body(), too_long(self._limit) if buffer.is_over else "", line)
-        if self._in_list:
-            match = _SCALAR_END.search(self._buffer, self._at + 1)
-            end = match.start() if match else len(self._buffer)
-        else:
-            end = self._buffer.find(b"\n", self._at) % (len(self._buffer) + 1)
-        body = self._buffer[self._at : end]
-        self._at = end
-        return self._row(body[:EXCERPT], line=line)
+        ends = _SCALAR_END if self._in_list else _LINE_END
+        body, start = b"", self._at
+        match = ends.search(self._buffer, start + 1)
+        while not match:
+            body = (body + self._buffer[start:])[:EXCERPT]
+            if not self._fill():
+                return self._row(body, line=line)
+            start = 0
+            match = ends.search(self._buffer)
+        self._at = match.start()
+        return self._row((body + self._buffer[start : self._at])[:EXCERPT], line=line)
 
 
 class _Buffer:

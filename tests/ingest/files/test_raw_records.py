@@ -138,9 +138,13 @@ def test_after_a_value_with_wrong_brackets_the_next_line_starts_anew():
     assert rows[2].body == b'{"c":3}'
 
 
-def test_rubbish_between_values_is_a_record_of_its_own():
-    rows = rows_of(b'{"a":1}\nhello there\n{"b":2}', Layout.VALUES)
-    assert [row.body for row in rows] == [b'{"a":1}', b"hello there", b'{"b":2}']
+@pytest.mark.parametrize("block", [1, 5, 1 << 20])
+def test_rubbish_between_values_is_a_record_of_its_own(block, monkeypatch):
+    monkeypatch.setattr(raw_records, "BLOCK", block)
+    rows = rows_of(b'{"a":1}\nhello {there}\n{"b":2}', Layout.VALUES)
+    assert [(row.line, row.body) for row in rows] == [(1, b'{"a":1}'), (2, b"hello {there}"), (3, b'{"b":2}')]
+    rows = rows_of(b'[{"a":1}, null, 12345, {"b":2}]', Layout.LIST)
+    assert [row.body for row in rows] == [b'{"a":1}', b"null", b"12345", b'{"b":2}']
 
 
 def test_records_come_one_at_a_time():
