@@ -39,7 +39,6 @@ from apps.policies.models import Policy
 from apps.trajectories.models import Trajectory
 
 NO_ERROR = "none"
-SPANS = 50
 ENDINGS = {ending: n for n, ending in enumerate(Inspection.Ending.values)}
 LABEL_NAMES = {1: "good", 0: "neutral", -1: "bad"}
 TONES = {1: "good", 0: "plain", -1: "bad"}
@@ -95,7 +94,7 @@ def _label(row: Mapping[str, Any]) -> dict[str, Any]:
         "value": row["value"],
         "is_filled": bool(row.get("is_filled")),
         "critique": text(row.get("critique", ""), TEXT),
-        "spans": [_span(span) for span in row.get("spans", [])[:SPANS]],
+        "spans": [_span(span) for span in row.get("spans", [])],
     }
 
 

@@ -1,7 +1,10 @@
+import json
+
 import pytest
 from django.db import IntegrityError, connection, transaction
 
 from apps.annotation.desk.actions import record, undo_last
+from apps.annotation.kinds import STEPS
 from apps.annotation.kinds.answers import Choice, CorrectedAction, InspectionAnswer, Label
 from apps.annotation.kinds.questions import StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Desk, Inspection, Item, Queue
@@ -43,6 +46,14 @@ def test_an_inspection_keeps_each_label_and_each_better_action(queue, annotator)
     assert inspection.corrections.get().origin == Correction.Origin.WRITTEN
     assert (inspection.guideline_version, Item.objects.get(pk=inspection.item_id).judged) == (2, 1)
     assert Desk.objects.get().judged == 1
+
+
+def test_all_passages_that_were_marked_in_a_step_are_kept():
+    span = {"part": "said", "start": 0, "quote": "lamp", "note": ""}
+    labels = json.dumps([{"index": 0, "value": 1, "spans": [span] * 60}])
+    form = STEPS.form({"ending": "solved", "labels": labels}, asks=StepsAsks())
+    assert form.is_valid()
+    assert form.cleaned_data["labels"][0]["spans"] == [span] * 60
 
 
 def test_the_same_walk_again_is_the_same_inspection_and_another_is_refused(queue, annotator):
