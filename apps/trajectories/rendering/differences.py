@@ -84,6 +84,8 @@ def _is_informative(spans: Iterable[Span]) -> bool:
     return same * 3 >= total
 
 
-def _marked(spans: Iterable[Span]) -> Markup:
-    shown = ((legible(span.text), span.differs and span.text.strip()) for span in spans)
+def _marked(spans: Sequence[Span]) -> Markup:
+    """White space is marked only if nothing else differs."""
+    has_words = any(span.differs and span.text.strip() for span in spans)
+    shown = ((legible(span.text), span.differs and (span.text.strip() or not has_words)) for span in spans)
     return joined(element("mark", text) if differs else text for text, differs in shown)

@@ -40,3 +40,18 @@ def test_short_words_and_what_only_one_was_told_stay_open() -> None:
     left, right = mark_pair(step_after(("user", "Yes."), ("user", PROMPT)), step_after(("user", "Yes.")))
     assert folded(left) == [("user", False, True), ("user", False, False)]
     assert folded(right) == [("user", False, True)]
+
+
+def test_white_space_is_marked_where_nothing_else_differs() -> None:
+    def acting(command: str, **others: str) -> StepView:
+        call = {"function": {"name": "bash", "arguments": {"command": command, **others}}}
+        step = Step(
+            index=0, kind="tool", context=[], message={"role": "assistant", "content": "", "tool_calls": [call]}
+        )
+        return step_view(step, following=[], part_url="/parts/")
+
+    left, right = mark_pair(acting("cat a.txt  b.txt", sep="a b"), acting("cat a.txt b.txt", sep="a\tb"))
+    assert "a.txt<mark>  </mark>b.txt" in left.calls[0].blocks[0].html
+    assert right.calls[0].facts[0].marked == "a<mark>\t</mark>b"
+    left, _ = mark_pair(acting("cat a.txt  b.txt", sep=""), acting("cat a.txt b.md", sep=""))
+    assert "a.txt  b.<mark>txt</mark>" in left.calls[0].blocks[0].html
