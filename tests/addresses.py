@@ -47,6 +47,7 @@ PUBLIC = {"healthz", "healthz_live", "schema", "api_docs", "gallery", "accounts:
 ASKED = {
     "trajectories:part": {"at": "call.0.0"},
     "trajectories:episode_part": {"at": "call.0.0"},
+    "trajectories:task_part": {"at": "initial_state", "raw": "1"},
     "trajectories:steps": {"from": "0", "to": "0"},
     "trajectories:episode_steps": {"from": "0"},
     "trajectories:compare_rows": {"row": "0-0"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -35,21 +36,35 @@ def answer_for(
 
     `at`: the part; `as`: its form; `from`: the offset; `path`: the branch of a tree; `raw`: everything, as a download.
     """
+    return answer_content(
+        request,
+        lambda at: part_of(step, following, at),
+        url=url,
+        back=back,
+        name=f"{name}-{step.index + 1}",
+        whole=f"step {step.index + 1}",
+    )
+
+
+def answer_content(
+    request: HttpRequest, content_of: Callable[[str], Any], *, url: str, back: str, name: str, whole: str
+) -> HttpResponse:
+    """The same for parts of anything, in words `whole`. `content_of` raises LookupError."""
     at, form, path = request.GET.get("at", ""), request.GET.get("as", "text"), request.GET.get("path", "")
     start = request.GET.get("from", "0")
     try:
-        content = part_of(step, following, at)
+        content = content_of(at)
         if request.GET.get("raw"):
-            return _download(content, name=f"{name}-{step.index + 1}-{at.replace('.', '-')}.txt")
+            return _download(content, name=f"{name}-{at.replace('.', '-')}.txt")
         if form == "image":
             return _picture(content)
         if form not in FORMS or not start.isdecimal() or len(start) > 12:
             raise LookupError(form)
         html, more, _ = chunk(content, ContentLocation(url, at), form, start=int(start), path=path)
     except (LookupError, ValueError):
-        raise Http404("There is no such part in this step.") from None
+        raise Http404(f"There is no such part in {whole}.") from None
     template = "trajectories/_part.html" if request.headers.get("HX-Request") else "trajectories/part.html"
-    return render(request, template, {"html": html, "more": more, "back": back, "number": step.index + 1})
+    return render(request, template, {"html": html, "more": more, "back": back, "whole": whole})
 
 
 def _picture(part: Any) -> HttpResponse:

@@ -157,10 +157,20 @@ def by_policy(task: Task) -> list[tuple[str, Outcomes]]:
     return sorted(outcomes, key=lambda row: (-(row[1].share or 0), row[0]))[:CHOICES]
 
 
-def task_details(task: Task) -> list[tuple[str, Block]]:
-    """The task's initial state and success check, as trees."""
-    details = (("Initial state", task.initial_state), ("Success check", task.success_check))
-    return [(title, text_block(value, ContentLocation("", title))) for title, value in details if value]
+TASK_DETAILS = {"initial_state": "Initial state", "success_check": "Success check"}
+
+
+def task_details(task: Task, url: str) -> list[tuple[str, Block]]:
+    """The task's initial state and success check, as trees. `url`: where the rest of long ones is fetched."""
+    details = ((name, title, getattr(task, name)) for name, title in TASK_DETAILS.items())
+    return [(title, text_block(value, ContentLocation(url, name))) for name, title, value in details if value]
+
+
+def task_detail(task: Task, name: str) -> Any:
+    """One of TASK_DETAILS. Raises LookupError."""
+    if name not in TASK_DETAILS:
+        raise LookupError(name)
+    return getattr(task, name)
 
 
 _COUNTS = {

@@ -33,6 +33,7 @@ urlpatterns = [
     ),
     path("tasks/", lists.tasks, name="tasks"),
     path("tasks/<uuid:task_id>/", lists.task, name="task"),
+    path("tasks/<uuid:task_id>/parts/", lists.task_part, name="task_part"),
     path("tasks/<uuid:task_id>/forks/", forks.task_forks, name="task_forks"),
     path("imports/", import_views.imports, name="imports"),
     path("imports/<uuid:batch_id>/", import_views.show_import, name="import"),

@@ -40,7 +40,10 @@ SEEN_FROM = {
     Role.REVIEWER: {
         *(f"trajectories:{name}" for name in ("list", "save_view", "remove_view", "picked_forks", "detail", "step")),
         *(f"trajectories:{name}" for name in ("outline", "steps", "map", "search", "partings", "part", "original")),
-        *(f"trajectories:{name}" for name in ("compare", "compare_rows", "tasks", "task", "task_forks", "facets")),
+        *(
+            f"trajectories:{name}"
+            for name in ("compare", "compare_rows", "tasks", "task", "task_forks", "task_part", "facets")
+        ),
         *(f"annotation:{name}" for name in ("items", "progress", "agreement", "quality", "person", "queue_item")),
         *(f"annotation:{name}" for name in ("review", "review_item", "review_rows", "review_part", "remark")),
         *("annotation:judgments_of", "v1:trajectories", "v1:trajectory"),

@@ -18,6 +18,7 @@ from apps.common.pages import page_of
 from apps.common.query_time_limit import TooSlow
 from apps.common.sorting import sorting_by
 from apps.trajectories import lists, view_names
+from apps.trajectories.content_responses import answer_content
 from apps.trajectories.facets import facets_of
 from apps.trajectories.filter_chips import chips_of
 from apps.trajectories.filters import BadFilter, Filters
@@ -134,6 +135,20 @@ def task(request: HtmxRequest, task_id: UUID) -> HttpResponse:
         "outcomes": lists.outcomes_of(task),
         "by_policy": lists.by_policy(task),
         "page": page_of(trajectories.for_list(), cursor=request.GET.get("cursor", ""), size=lists.PAGE),
-        "details": lists.task_details(task),
+        "details": lists.task_details(task, reverse("trajectories:task_part", args=[task.pk])),
     }
     return render(request, "trajectories/task.html", context)
+
+
+@require_safe
+def task_part(request: HtmxRequest, task_id: UUID) -> HttpResponse:
+    """The rest of a long initial state or success check; see `answer_content`."""
+    task = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
+    return answer_content(
+        request,
+        lambda name: lists.task_detail(task, name),
+        url=reverse("trajectories:task_part", args=[task.pk]),
+        back=reverse("trajectories:task", args=[task.pk]),
+        name=str(task.pk),
+        whole="the task",
+    )

@@ -1,6 +1,8 @@
 """Lists of trajectories and tasks on pages and over REST: filters, access, and cost."""
 
 import json
+import re
+from html import unescape
 from typing import Any
 from uuid import uuid4
 
@@ -251,3 +253,17 @@ def test_a_trajectory_comes_out_as_it_went_in(researcher: Membership) -> None:
     )
     assert body["outcome"] == {"reward": 1.0, "success": True, "termination": "done"}
     assert body["task"]["key"] == run.task.key
+
+
+def test_the_rest_of_a_long_initial_state_is_reached(researcher: Membership) -> None:
+    state = {"mails": [{"id": f"mail-{i}"} for i in range(200)]}
+    task = factories.task(of=researcher.workspace, initial_state=state)
+    client = signed_in(researcher)
+    page = client.get(reverse("trajectories:task", args=[task.pk])).content.decode()
+    (link,) = (unescape(href) for href in re.findall(r'data-more href="([^"]+)"', page))
+    rest = client.get(link)
+    assertContains(rest, "mail-60")
+    assertContains(rest, "More of the task")
+    assert client.get(link.replace("initial_state", "users_script")).status_code == 404
+    outsider = factories.member(Role.OWNER)
+    assert signed_in(outsider).get(link).status_code == 404
