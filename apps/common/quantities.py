@@ -55,6 +55,11 @@ def count(number: float | None) -> str:
     return f"{_short(number / 1e9)} G"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """1 row; 1,234 rows. `many`: the plural, unless it's `one` with an s."""
+    return f"{count(number)} {one if number == 1 else many or f'{one}s'}"
+
+
 def percent(share: float | None) -> str:
     """0.618 as 62 %; 0.004 as 0.4 %; 0.996 as 99.6 %: only exact values show as 0 or 100."""
     if share is None or math.isnan(share):

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from apps.annotation.models import Annotator, Queue
 from apps.common.markdown import plain, table
+from apps.common.quantities import counted
 from apps.datasets.figures import STRENGTHS, AgreementRow, Figures, agreement_rows, share
 from apps.datasets.models import Split, Version
 from apps.datasets.rows import ROW_TYPES
@@ -118,7 +119,7 @@ def markdown(version: Version) -> str:
         f"# {plain(version.dataset.name)}, version {version.number}",
         "",
         *([plain(version.dataset.description), ""] if version.dataset.description else []),
-        f"{_counted(rows, version.row_type.replace('_', ' ') + ' row')} from {_counted(card['judgments'], 'judgment')} on {_judged_words(card)}, "
+        f"{counted(rows, version.row_type.replace('_', ' ') + ' row')} from {counted(card['judgments'], 'judgment')} on {_judged_words(card)}, "
         f"by {_annotator_words(card['annotators'])}.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",
@@ -169,16 +170,11 @@ def markdown(version: Version) -> str:
 def _annotator_words(annotators: Sequence[Mapping[str, Any]]) -> str:
     """How many annotators there are; one of them stands for all users of the agents."""
     kinds = [annotator["kind"] for annotator in annotators]
-    people = _counted(kinds.count(Annotator.Kind.PERSON), "person", "people")
-    machines = _counted(sum(kind in Annotator.MACHINES for kind in kinds), "model or rule", "models or rules")
+    people = counted(kinds.count(Annotator.Kind.PERSON), "person", "people")
+    machines = counted(sum(kind in Annotator.MACHINES for kind in kinds), "model or rule", "models or rules")
     if Annotator.Kind.USER in kinds:
         return f"{people}, {machines}, and users of the agents"
     return f"{people} and {machines}"
-
-
-def _counted(number: int, noun: str, plural: str = "") -> str:
-    """1 row, 2 rows"""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _kind_words(annotator: dict[str, Any]) -> str:
@@ -210,11 +206,11 @@ def _kind_lines(card: dict[str, Any]) -> list[str]:
 def _judged_words(card: dict[str, Any]) -> str:
     """Whether pairs, trajectories, or both were judged."""
     pairs, runs = card["pairs"], card.get("runs", 0)
-    counted = [
+    judged = [
         (pairs, "pair of agent trajectories", "pairs of agent trajectories"),
         (runs, "agent trajectory", "agent trajectories"),
     ]
-    return " and ".join(_counted(*entry) for entry in counted if entry[0]) or "nothing"
+    return " and ".join(counted(*entry) for entry in judged if entry[0]) or "nothing"
 
 
 def _sides(card: dict[str, Any]) -> list[str]:
@@ -241,7 +237,7 @@ def _agreement_words(row: AgreementRow) -> str:
         if alpha["value"] is None
         else f"{name} {alpha['value']:.2f}{_interval(alpha, '.2f')}"
     )
-    pairs = _counted(row.raw["items"], "pair")
+    pairs = counted(row.raw["items"], "pair")
     share = f"{row.raw['value']:.0%}{_interval(row.raw, '.0%')}"
     return f"{subject}: on {pairs} judged more than once, two agree {share} of the time. {alpha_text}."
 

@@ -16,7 +16,7 @@ from apps.annotation.models import Desk, Queue
 from apps.arena.models import Experiment
 from apps.common import quantities
 from apps.common.ids import first_id_at
-from apps.common.quantities import count
+from apps.common.quantities import count, counted
 from apps.datasets.models import Version
 from apps.jobs.models import JobState
 from apps.policies.models import Policy, Promotion
@@ -104,7 +104,7 @@ def _trajectories(member: Membership) -> Station:
     done = rolling.aggregate(finished=Sum("finished"), total=Sum("total"))
     notes = []
     if importing:
-        notes.append(_counted_noun(importing, "file coming in", "files coming in"))
+        notes.append(counted(importing, "file coming in", "files coming in"))
     if done["total"]:
         notes.append(f"{count(done['finished'])} of {count(done['total'])} rollouts done")
     rows = Trajectory.objects.visible_to(member)
@@ -169,7 +169,3 @@ def _experiments(member: Membership) -> Station:
     elif active:
         note = f"{len(active)} in progress"
     return _station("Experiments", "arena", experiments, note, active=bool(active))
-
-
-def _counted_noun(number: int, one: str, many: str) -> str:
-    return f"1 {one}" if number == 1 else f"{count(number)} {many}"
