@@ -13,7 +13,8 @@ from apps.trajectories import queries
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.forms import FORMS, ContentLocation, chunk
 from apps.trajectories.rendering.images import picture_of
-from apps.trajectories.rendering.steps import Messages, part_of
+from apps.trajectories.rendering.messages import Messages
+from apps.trajectories.rendering.step_parts import part_of
 
 SEALED = "default-src 'none'; sandbox; frame-ancestors 'none'"
 

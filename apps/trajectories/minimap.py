@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from apps.trajectories.rendering.heads import StepHead
 from apps.trajectories.rendering.kinds import BY_SLUG, Kind
-from apps.trajectories.rendering.steps import StepHead
 
 WIDTH = 224
 LINE = 18

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from apps.accounts.models import Membership
 from apps.trajectories.models import Original, Step, Trajectory, TrajectoryQuerySet
-from apps.trajectories.rendering.steps import LIGHT, Messages, StepHead, head_from
+from apps.trajectories.rendering.heads import LIGHT, StepHead, head_from
+from apps.trajectories.rendering.messages import Messages
 
 WINDOW = 8
 """Steps opened together: about two screens."""

@@ -7,8 +7,8 @@ import pytest
 
 from apps.common import compiled_templates, markup
 from apps.common.markup import UnknownMarkup, element, joined, sanitized
+from apps.trajectories.rendering.heads import StepHead
 from apps.trajectories.rendering.kinds import OTHER
-from apps.trajectories.rendering.steps import StepHead
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOAD = "\"'><i hx-post=/x hx-trigger=load>&</i>"

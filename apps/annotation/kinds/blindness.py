@@ -17,7 +17,8 @@ from apps.annotation.models import Adjudication, Assignment, Item, Queue
 from apps.annotation.models.items import open_items_of
 from apps.annotation.models.judgments import undecided_for
 from apps.trajectories.models import Step, Trajectory
-from apps.trajectories.rendering.steps import StepHead, StepView, step_view
+from apps.trajectories.rendering.heads import StepHead
+from apps.trajectories.rendering.steps import StepView, step_view
 
 
 def steps_around(indices_by_trajectory: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:

@@ -24,7 +24,8 @@ from apps.common.markup import Markup
 from apps.trajectories.comparison import side_by_side
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.differences import mark_pair
-from apps.trajectories.rendering.steps import StepHead, StepView
+from apps.trajectories.rendering.heads import StepHead
+from apps.trajectories.rendering.steps import StepView
 
 OPENED = 6
 """Rows that are opened initially, from the first difference on; the rest is loaded before it's needed."""

@@ -19,7 +19,8 @@ from apps.annotation.models import Adjudication, Assignment, Item
 from apps.annotation.refusals import NothingToJudge
 from apps.trajectories import queries
 from apps.trajectories.models import Trajectory
-from apps.trajectories.rendering.steps import StepHead, StepView
+from apps.trajectories.rendering.heads import StepHead
+from apps.trajectories.rendering.steps import StepView
 
 SIDE = "run"
 """Stands in for the side in URLs of parts."""

@@ -11,7 +11,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 
 from apps.trajectories.lists import Outcomes
 from apps.trajectories.models import Step, Trajectory, TrajectoryQuerySet
-from apps.trajectories.rendering.steps import LIGHT, StepHead, head_from
+from apps.trajectories.rendering.heads import LIGHT, StepHead, head_from
 
 Actions = Sequence[bytes]
 """The digests of a trajectory's actions, in order; see `actions.digest_of`."""

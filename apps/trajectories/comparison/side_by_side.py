@@ -15,7 +15,9 @@ from apps.trajectories import queries
 from apps.trajectories.comparison import step_alignment
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.differences import mark_pair
-from apps.trajectories.rendering.steps import StepHead, StepView, head_of, results_and_rest, step_views
+from apps.trajectories.rendering.heads import StepHead, head_of
+from apps.trajectories.rendering.results import results_and_rest
+from apps.trajectories.rendering.steps import StepView, step_views
 
 MAX_ROWS = 20
 """Rows opened per request."""

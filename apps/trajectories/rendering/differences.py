@@ -11,7 +11,8 @@ from apps.trajectories.comparison.step_alignment import Span, word_diff
 from apps.trajectories.rendering.blocks import Block
 from apps.trajectories.rendering.calls import CallView, Fact
 from apps.trajectories.rendering.forms import plain_markup
-from apps.trajectories.rendering.steps import MessageView, StepView
+from apps.trajectories.rendering.messages import MessageView
+from apps.trajectories.rendering.steps import StepView
 from apps.trajectories.rendering.text import legible
 
 

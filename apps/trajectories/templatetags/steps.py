@@ -4,7 +4,8 @@ from django import template
 
 from apps.common.compiled_templates import render_macro
 from apps.common.markup import Markup
-from apps.trajectories.rendering.steps import StepHead, StepView
+from apps.trajectories.rendering.heads import StepHead
+from apps.trajectories.rendering.steps import StepView
 
 register = template.Library()
 

@@ -19,8 +19,9 @@ from apps.trajectories.content_responses import SEALED, answer_part
 from apps.trajectories.imports.preparation import unpack_original
 from apps.trajectories.minimap import minimap
 from apps.trajectories.models import Original, Trajectory
+from apps.trajectories.rendering.heads import StepHead
 from apps.trajectories.rendering.kinds import KINDS
-from apps.trajectories.rendering.steps import StepHead, StepView, step_views
+from apps.trajectories.rendering.steps import StepView, step_views
 
 OUTLINE_ROWS = 40
 

@@ -12,7 +12,8 @@ from apps.trajectories.models import Step
 from apps.trajectories.rendering import markdown
 from apps.trajectories.rendering.blocks import Block, blocks_of
 from apps.trajectories.rendering.calls import EDITS, PATHS, call_view
-from apps.trajectories.rendering.steps import part_of, step_view
+from apps.trajectories.rendering.step_parts import part_of
+from apps.trajectories.rendering.steps import step_view
 
 SECRET = "xyzzy"
 

@@ -8,8 +8,10 @@ import pytest
 
 from apps.common.compiled_templates import render_macro
 from apps.trajectories.models import Step, Task
+from apps.trajectories.rendering.heads import head_of
 from apps.trajectories.rendering.rules import broken_rules
-from apps.trajectories.rendering.steps import head_of, part_of, step_view
+from apps.trajectories.rendering.step_parts import part_of
+from apps.trajectories.rendering.steps import step_view
 from tests.trajectories.hostile import HOSTILE
 from tests.white_space import collapsed
 
