@@ -21,7 +21,7 @@ from apps.annotation.kinds import KINDS
 from apps.annotation.kinds.answers import CorrectedAction, InspectionAnswer, Scores
 from apps.annotation.kinds.kind import Submission
 from apps.annotation.kinds.questions import Asks, RatingAsks, StepsAsks
-from apps.annotation.models import Annotator, Assignment, Inspection, Item, Queue
+from apps.annotation.models import Adjudication, Annotator, Assignment, Inspection, Item, Queue
 from apps.common.query_time_limit import unless_locked
 from apps.common.workspace_turns import in_workspace_turns
 from apps.gateway.feedback import feedback_to_judge
@@ -137,9 +137,13 @@ def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | Inspec
 
 
 def _withdraw_earlier(queue: Queue, trajectory: Trajectory, annotator: Annotator) -> int:
-    """Withdraw earlier judgments of its session, since users may change their minds; returns how many."""
+    """Withdraw earlier judgments of its session, since users may change their minds, with decisions that upheld them; returns how many."""
     items = Item.objects.filter(queue=queue, a__session_path__session=trajectory.session_path.session_id)
-    KINDS[queue.kind].valid_judgments.filter(item__in=items, annotator=annotator).update(retracted_at=now())
+    list(items.select_for_update(of=("self",)).order_by("pk"))  # waits for reviewers who are deciding them
+    earlier = KINDS[queue.kind].valid_judgments.filter(item__in=items, annotator=annotator)
+    ids = list(earlier.values_list("pk", flat=True))
+    Adjudication.objects.valid().filter(queue=queue, upheld__in=ids).update(retracted_at=now())
+    earlier.update(retracted_at=now())
     judged = Assignment.objects.filter(item__in=items, annotator=annotator, state=Assignment.State.JUDGED)
     Item.objects.filter(pk__in=judged.values("item")).update(judged=F("judged") - 1)
     return judged.update(state=Assignment.State.UNDONE)

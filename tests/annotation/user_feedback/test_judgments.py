@@ -10,8 +10,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.models import Annotator, Desk, Inspection, Item, Queue, Rating
+from apps.annotation.models import Adjudication, Annotator, Desk, Inspection, Item, Queue, Rating
 from apps.annotation.quality import reports
+from apps.annotation.review.adjudication import adjudicate
 from apps.annotation.user_feedback import judgments
 from apps.annotation.user_feedback.judgments import judge_feedback
 from apps.common.ids import new_id
@@ -78,6 +79,17 @@ def test_the_latest_of_each_counts(session: Session) -> None:
     assert [(rating.thumb, rating.rationale) for rating in Rating.objects.valid()] == [(-1, "Thanks.")]
     assert Rating.objects.count() == 2
     assert (Item.objects.get().judged, Queue.objects.get().item_count) == (1, 1)
+
+
+def test_a_decision_goes_with_the_thumb_that_it_upheld(session: Session, owner: Membership) -> None:
+    sessions.finish_session(session=session)
+    record_feedback(session=session, thumb=1)
+    judge_feedback()
+    rating = Rating.objects.get()
+    adjudicate(item=rating.item, by=owner.user, upheld=rating.pk, reason="It did what was asked.")
+    record_feedback(session=session, thumb=-1)
+    judge_feedback()
+    assert not Adjudication.objects.valid().exists()
 
 
 def test_sessions_of_a_workspace_share_its_queues_and_its_annotator(owner: Membership) -> None:
