@@ -9,7 +9,7 @@ from django.utils.timezone import now
 from apps.accounts.models import User
 from apps.annotation.audit import record
 from apps.annotation.kinds import kind_of
-from apps.annotation.models import Assignment, Item, Queue
+from apps.annotation.models import Assignment, Item, ItemAssignee, Queue
 from apps.annotation.models.items import FOR_ALL
 from apps.annotation.queues.overlap import FixedByPlan
 from apps.annotation.refusals import Refusal
@@ -116,6 +116,8 @@ def _change(item: Item, purpose: Item.Purpose, known: dict[str, Any] | None, by:
         overlap=queue.overlap if purpose == Item.Purpose.WORK else FOR_ALL,
         returned_at=now(),
     )
+    if purpose != Item.Purpose.WORK:
+        ItemAssignee.objects.filter(item=item.pk).delete()  # everybody gets it
     Queue.objects.filter(pk=queue.pk).update(
         **{COUNTERS[Item.Purpose(before.purpose)]: F(COUNTERS[Item.Purpose(before.purpose)]) - 1}
     )

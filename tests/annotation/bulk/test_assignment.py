@@ -25,6 +25,7 @@ from apps.annotation.bulk.undo import LaterAct, undo_bulk_act
 from apps.annotation.desk.assignments import annotator_of, expire_leases, next_assignment
 from apps.annotation.models import Assignment, Item, Queue
 from apps.annotation.queries import desk_progress
+from apps.annotation.queues.known_answers import make_known, make_work
 from apps.annotation.queues.overlap import TooFewNamed, raise_overlap
 from tests import factories
 from tests.accounts.clients import as_
@@ -132,6 +133,20 @@ def test_what_is_for_others_is_not_left_for_me(researcher: Membership, ada: Memb
     assert "1 left for you" in as_(ben).get(reverse("home")).content.decode()
     judged_by(queue, ben)
     assert desk_progress(queue, annotator_of(ben)).left == 0
+
+
+def test_a_gold_item_is_for_everybody_whoever_it_was_assigned_to(
+    researcher: Membership, ada: Membership, ben: Membership
+) -> None:
+    queue = builders.queue(of=researcher.workspace, items=2)
+    first, second = ids(queue)
+    assign_items(queue=queue, items=[first], people=[ada.user], by=researcher)
+    make_known(item=Item.objects.get(pk=first), purpose=Item.Purpose.GOLD, answer=1, by=None)
+    queue.refresh_from_db()
+    assert desk_progress(queue, annotator_of(ben)).left == 2
+    raise_overlap(queue=queue, overlap=2)  # that Ada alone was to judge it doesn't matter anymore
+    make_work(item=Item.objects.get(pk=first), by=None)
+    assert judged_by(queue, ben) == [first, second]
 
 
 def test_undo_gives_items_back_to_whom_they_were_for(researcher: Membership, ada: Membership, ben: Membership) -> None:
