@@ -76,6 +76,7 @@ def label_all(*, member: Membership, selection: Selection, thumb: int, seen: int
         by=member.user,
         words=description,
         count=len(trajectories),
+        created_at=now(),  # undo compares it with when the labels were made, and the database's clock may be behind
     )
 
 

@@ -1,5 +1,6 @@
 """Labeling many trajectories at once, if their number is as displayed; undone as a whole."""
 
+from datetime import timedelta
 from threading import Thread
 from time import sleep
 from typing import Any
@@ -10,6 +11,7 @@ from django.db import connection, transaction
 from django.http import QueryDict
 from django.test import Client
 from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
@@ -80,6 +82,16 @@ def test_an_undone_label_leaves_no_standing_judgment_and_counts_nothing(research
     assert not rating.item.adjudications.filter(retracted_at=None).exists()
     with pytest.raises(AlreadyUndone):
         undo_bulk_act(act=act, by=researcher.user)
+
+
+def test_labels_are_undone_although_the_databases_clock_is_behind(
+    researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs_of(researcher, 1, success=False)
+    monkeypatch.setattr(labels, "now", lambda: now() + timedelta(seconds=5))
+    act = label_all(member=researcher, selection=FAILURES, thumb=-1, seen=1)
+    undo_bulk_act(act=act, by=researcher.user)
+    assert not Rating.objects.valid().exists()
 
 
 def test_where_others_disagree_an_undone_label_leaves_the_dispute(researcher: Membership) -> None:
