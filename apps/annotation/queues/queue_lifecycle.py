@@ -39,7 +39,10 @@ class WrongState(Refusal):
 
 class EndHasCome(Refusal):
     code = "end_has_come"
-    message = "The end date in its settings has passed. Change or remove it there, then open the queue again."
+    message = (
+        "Its end date has passed, or it has the number of judgments after which it ends. Change or remove that in its settings, then open the queue "
+        "again."
+    )
 
 
 @transaction.atomic

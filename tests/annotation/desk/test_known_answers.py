@@ -386,6 +386,15 @@ def test_a_queue_ends_on_its_date(workspace):
     assert queue.state == Queue.State.OPEN
 
 
+def test_a_queue_that_has_its_judgments_says_so_when_it_is_opened_again(workspace):
+    queue = builders.queue(of=workspace, items=2, steps=0)
+    judge(queue, builders.rule(of=workspace), 1)
+    Queue.objects.update(ends_after=1, state=Queue.State.CLOSED)
+    queue.refresh_from_db()
+    with pytest.raises(EndHasCome, match="number of judgments"):
+        resume_queue(queue=queue, by=None)
+
+
 def test_a_queue_ends_after_its_number_of_judgments(workspace):
     queue = builders.queue(of=workspace, items=5, steps=0)
     Queue.objects.update(ends_after=2)
