@@ -69,6 +69,16 @@ def test_a_better_action_is_done_and_the_policy_goes_on_from_there(run):
     assert corrections.branch_after(run, 1, step.message) == branch.pk
 
 
+def test_a_policy_continues_anew_once_the_branch_was_deleted(run):
+    with served_model() as server:
+        asks = Alternatives(policy_on(server, of=run.workspace).pk)
+        done = work_on(continuations.continue_from_action(trajectory=run, index=0, action=SAY, asks=asks))
+        assert continuations.continue_from_action(trajectory=run, index=0, action=SAY, asks=asks) == done
+        done.branch.delete()
+        again = work_on(continuations.continue_from_action(trajectory=run, index=0, action=SAY, asks=asks))
+    assert again.branch is not None
+
+
 def test_an_action_that_ends_the_run_ends_the_branch(run):
     with served_model() as server:
         asks = Alternatives(policy_on(server, of=run.workspace).pk)

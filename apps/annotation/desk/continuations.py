@@ -87,6 +87,8 @@ def _ask_for(
         "temperature": asks.temperature,
         "action_hash": hashlib.sha256(jsontext.canonical(action)).hexdigest() if action else "",
     }
+    if action:  # of one whose trajectory was deleted, nothing is left to show
+        Continuation.objects.filter(**fields, state=JobState.DONE, branch=None).delete()
     alike = Continuation.objects.exclude(state=JobState.FAILED)
     if existing := alike.filter(**fields).first():
         return existing
