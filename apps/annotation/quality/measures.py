@@ -75,6 +75,7 @@ def _agreement(measure: Measure) -> dict[str, Any]:
         "name": measure.name,
         "values": len(measure.values),
         "sides": measure.sides,
+        "of_steps": any(answer.unit != answer.item for answer in measure.answers),
         **{name: to_json(estimate) for name, estimate in estimates.items()},
     }
 

@@ -31,17 +31,19 @@ class MeasureRow(NamedTuple):
     figures: list[dict[str, Any]]
     """In the order of FIGURES, each with its title."""
     judgments: int
-    items: int
+    units: int
+    """Items or steps with two or more judgments."""
+    unit: str
+    """item or step."""
 
 
 def measure_rows(figures: Figures) -> list[MeasureRow]:
     rows = []
     for measure in figures.get("measures", []):
+        two_values = measure["values"] == 2
+        why_not = "with two values it equals α nominal" if two_values else "these values have no order"
         cells = [
-            {
-                **measure.get(key, {"value": None, "undefined_because": "these values have no order"}),
-                "title": title,
-            }
+            {**measure.get(key, {"value": None, "undefined_because": why_not}), "title": title}
             for key, _, title in FIGURES
         ]
         rows.append(
@@ -51,6 +53,7 @@ def measure_rows(figures: Figures) -> list[MeasureRow]:
                 cells,
                 measure["raw"]["judgments"],
                 measure["raw"]["items"],
+                "step" if measure.get("of_steps") else "item",
             )
         )
     return rows

@@ -49,7 +49,7 @@ REST = 20
 """A report is kept for this multiple of the time it took, so that a busy queue doesn't keep a worker measuring."""
 REST_AT_LEAST = timedelta(seconds=15)
 ASKED_SECONDS = 60
-METHOD = 7
+METHOD = 8
 """Incremented when `measures` computes something else from the same judgments, which invalidates stored reports."""
 
 

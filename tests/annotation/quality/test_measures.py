@@ -12,7 +12,7 @@ from apps.annotation.kinds.answers import InspectionAnswer, Label
 from apps.annotation.kinds.measures import Gathered, Measure, UnitValue, Work
 from apps.annotation.models import Queue
 from apps.annotation.quality.measures import between_people, count_sessions, measure, over_time, people, with_others
-from apps.annotation.quality.presentation import concerns
+from apps.annotation.quality.presentation import concerns, measure_rows
 from apps.annotation.quality.reports import gather
 from apps.annotation.queues.queue_lifecycle import create_queue_of_trajectories
 from tests import factories
@@ -154,6 +154,15 @@ def test_steps_are_compared_step_by_step():
     assert ending["raw"]["value"] == 1.0
     assert "ordinal" not in ending  # ways of ending have no order
     assert steps["raw"]["value"] == pytest.approx(2 / 3, abs=1e-4)
+
+
+def test_steps_are_called_steps_and_two_values_need_no_order():
+    answers = [UnitValue(who, 1, (1, step), 1) for step in range(3) for who in (ANN, BEA)]
+    by_step, of_items = measure_rows(
+        measure(Gathered([Measure("label", "Label", (-1, 1), answers=answers), better((ANN, 1, 2), (BEA, 1, 2))]))
+    )
+    assert (by_step.unit, by_step.units, of_items.unit) == ("step", 3, "item")
+    assert by_step.figures[2]["undefined_because"] == "with two values it equals α nominal"
 
 
 @pytest.mark.django_db
