@@ -137,8 +137,9 @@ def current_standing(experiment: Experiment) -> Standing:
     runs_a, runs_b = (_runs(experiment, side) for side in LiveAttempt.Side)
     results_a, results_b = _results(runs_a), _results(runs_b)
     shared = _in_order(experiment, results_a.keys() & results_b.keys())
-    by_task_a, success_a = _success({task: results_a[task] for task in shared})
-    by_task_b, success_b = _success({task: results_b[task] for task in shared})
+    keep_coming = experiment.is_live or experiment.state == Experiment.State.ROLLING_OUT
+    by_task_a, success_a = _success({task: results_a[task] for task in shared}, keep_coming=keep_coming)
+    by_task_b, success_b = _success({task: results_b[task] for task in shared}, keep_coming=keep_coming)
     return Standing(
         tally=win_rates.tally((row["strength"], row["both_bad"]) for row in judgments),
         win_rate=win_rate,
@@ -228,16 +229,16 @@ def _plain(dollars: Decimal) -> str:
     return format(dollars.quantize(SMALLEST).normalize(), "f")
 
 
-def _success(by_task: Mapping[str, list[bool]]) -> tuple[dict[str, float], Success]:
-    """The success rate by task, and in total."""
+def _success(by_task: Mapping[str, list[bool]], *, keep_coming: bool) -> tuple[dict[str, float], Success]:
+    """The success rate by task, and in total. keep_coming: whether more tasks arrive while people watch."""
     shares = {task: sum(results) / len(results) for task, results in by_task.items()}
     runs_total = sum(map(len, by_task.values()))
     succeeded = sum(map(sum, by_task.values()))
     one_each = all(len(results) == 1 for results in by_task.values())
-    # Several trajectories of a task aren't independent, so the unit is the task, as for the win rate.
+    # Several trajectories of a task aren't independent, so the unit is the task, as for the win rate. Wilson's narrower interval holds for one look only.
     rate = (
         win_rates.success_rate(succeeded, runs_total)
-        if one_each
+        if one_each and not keep_coming
         else win_rates.confidence_sequence(list(shares.values()))
     )
     return shares, Success(runs=runs_total, succeeded=succeeded, rate=rate)
