@@ -179,11 +179,11 @@ def _held_up(experiment: Experiment) -> str:
 
 
 def _difference_text(difference: Interval) -> str:
-    """ "Success differs by +12 points …", or "" if no task has trajectories of both."""
+    """ "A minus B is +12 points (+2 to +22), …", or "" if no task has outcomes of both."""
     if difference.estimate is None:
         return ""
     points = [
-        f"{100 * value:+.0f}".replace("-", "−") for value in (difference.estimate, difference.low, difference.high)
+        f"{round(100 * value):+d}".replace("-", "−") for value in (difference.estimate, difference.low, difference.high)
     ]
     return (
         f"By the environment's check, A minus B is {points[0]} points ({points[1]} to {points[2]}), "

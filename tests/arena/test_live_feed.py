@@ -14,7 +14,7 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Item, Queue
 from apps.annotation.queues.queue_lifecycle import close_queue
-from apps.arena import live_feed
+from apps.arena import live_feed, win_rates
 from apps.arena.lifecycle import advance, promote_from, stop_experiment
 from apps.arena.models import Experiment, LiveAttempt
 from apps.arena.queries import SessionCost, current_standing, figures_of
@@ -259,6 +259,18 @@ def judge(experiment: Experiment, strength: int) -> None:
     experiment.queue.items.update(judged=1, taken=1)  # type: ignore[union-attr]
 
 
+def test_success_may_be_watched_while_sessions_come_in(client: Client, split: TrafficSplit) -> None:
+    start(client, split)
+    experiment = Experiment.objects.get()
+    both(split, *(f"task {number}" for number in range(6)))
+    advance(experiment)
+    figures = current_standing(experiment)
+    assert figures.success_b.rate == win_rates.confidence_sequence(
+        [1.0] * 6
+    )  # Wilson's interval errs in a third of such watched experiments
+    assert figures.success_a.rate == win_rates.confidence_sequence([0.0] * 6)
+
+
 def test_all_pairs_so_far_judged_is_no_end_and_the_rule_ends_it(
     client: Client, split: TrafficSplit, researcher: Membership
 ) -> None:
@@ -448,6 +460,8 @@ def test_one_that_was_stopped_before_its_first_pair_had_no_identical_ones(
     page = client.get(reverse("arena:experiment", args=[experiment.pk])).text
     assert "identical" not in page
     assert f"Stopped early by {researcher.user.name}." in " ".join(page.split())
+    assert "Not decided" in page
+    assert "No difference shown" not in page  # nobody has looked for one
 
 
 @pytest.mark.django_db(transaction=True)
