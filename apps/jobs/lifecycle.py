@@ -337,7 +337,7 @@ def cancel(job: J, *, by: User | None) -> J:
     rows = kind.rows.filter(pk=job.pk)
     immediate_phases = (Phase.WAITING,) if kind.stops_gracefully else (Phase.WAITING, Phase.RUNNING)
     if rows.waiting().update(**_ended_columns(kind, Phase.CANCELLED)):
-        event = Event("cancelling", f"Cancelled by {by} before it began.")
+        event = Event("cancelling", f"Cancelled by {by} while it was waiting.")
     elif rows.in_phase(*immediate_phases).update(**_ended_columns(kind, Phase.CANCELLED)):
         event = Event("cancelling", f"Cancelled by {by}.")
         _queue_next_of_lane(job)

@@ -17,6 +17,7 @@ from apps.common.broker import route_of
 from apps.common.health import WORKER_QUEUES, served_queues
 from apps.common.sorting import by_age
 from apps.jobs.models import ACTIVE, Job, JobQuerySet, Kind, Phase, kind_named, kinds
+from apps.jobs.turns import in_turn, takes_turns
 from apps.jobs.waits import approximate_duration
 
 MAX_ACTIVE = 200
@@ -74,7 +75,7 @@ class WaitingJob:
 
     row: Row
     running: int
-    """Running jobs in its worker queue."""
+    """Jobs that occupy workers of its worker queue."""
     ahead: int
     """Jobs ahead of it in that worker queue."""
     first_title: str
@@ -172,15 +173,23 @@ def _active(kind: Kind[Any], workspace_id: UUID) -> Iterable[Row]:
 
 def _worker_queue(name: str, rows: list[Row], workspace_id: UUID, *, has_worker: bool) -> WorkerQueue:
     running = [row for row in rows if row.job.phase != Phase.WAITING]
-    waiting = [row for row in rows if row.job.phase == Phase.WAITING]
-    waiting.sort(key=lambda row: (row.priority, row.job.queued_at))
+    at_workers = [row for row in running if row.job.leased_until]  # not rollouts that runners play elsewhere
+    waiting = _in_order([row for row in rows if row.job.phase == Phase.WAITING])
     of_workspace = Counter(row.job.workspace_id == workspace_id for row in rows)
     running_here = [row for row in running if row.job.workspace_id == workspace_id]
     waiting_here: list[WaitingJob] = []
-    first_title = running_here[0].title if running_here else ""
+    first_title = next((row.title for row in at_workers if row.job.workspace_id == workspace_id), "")
     for ahead, row in enumerate(waiting):
         if row.job.workspace_id != workspace_id:
             continue
-        waiting_here.append(WaitingJob(row, len(running), ahead, first_title))
+        waiting_here.append(WaitingJob(row, len(at_workers), ahead, first_title))
         first_title = first_title or row.title
     return WorkerQueue(name, has_worker, running_here, waiting_here, of_workspace[False])
+
+
+def _in_order(waiting: list[Row]) -> list[Row]:
+    """Waiting jobs of one worker queue in the order in which workers will take them."""
+    if waiting and all(takes_turns(row.job) for row in waiting):
+        places = {job.pk: place for place, job in enumerate(in_turn([row.job for row in waiting]))}
+        return sorted(waiting, key=lambda row: places[row.pk])
+    return sorted(waiting, key=lambda row: (row.priority, row.job.queued_at))

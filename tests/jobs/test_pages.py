@@ -93,6 +93,25 @@ def test_it_says_what_runs_where_and_what_waits_behind_what(owner: Membership):
     assert "so 1 job waits" in text  # for a worker of the default queue
 
 
+def test_rollouts_that_runners_play_occupy_no_worker(owner: Membership):
+    batch = MAKERS["rollouts"](owner.workspace)
+    type(batch).objects.update(config={"played_by": "runners"}, state="running", leased_until=None)
+    MAKERS["imports"](owner.workspace)
+    [default] = [each for each in queries.worker_queues_of(owner) if each.worker_queue == "default"]
+    assert [row.pk for row in default.running] == [batch.pk]
+    assert [waiting.place for waiting in default.waiting] == ["Next"]
+
+
+def test_it_counts_the_jobs_whose_turn_comes_first(owner: Membership):
+    stranger = factories.workspace()
+    for _ in range(3):
+        factories.run(of=stranger)
+    mine = [factories.run(of=owner.workspace) for _ in range(2)]
+    [train] = [each for each in queries.worker_queues_of(owner) if each.worker_queue == "train"]
+    assert [waiting.row.pk for waiting in train.waiting] == [run.pk for run in mine]
+    assert [waiting.ahead for waiting in train.waiting] == [1, 3]  # theirs, mine, theirs, mine, theirs
+
+
 def test_what_failed_says_why_and_is_resumed_by_its_button(owner: Membership):
     failed = start(factories.run(of=owner.workspace))
     lifecycle.fail(failed, Failure("data", "Row 3 is no JSON.", "Correct row 3."))
