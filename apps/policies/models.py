@@ -11,6 +11,9 @@ from django.db.models import CheckConstraint, Q, UniqueConstraint
 from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 from apps.jobs.models import Job, JobQuerySet, Phase
 
+MAX_ADDRESS = 300
+"""Characters of a server's address."""
+
 
 class PolicyQuerySet(WorkspaceQuerySet["Policy"]):
     def archived(self, *, is_archived: bool = True) -> Self:
@@ -91,9 +94,9 @@ class Endpoint(WorkspaceModel):
     """An OpenAI-compatible server, such as vLLM, or several replicas of one. The key comes from the environment, never from the database."""
 
     name = models.CharField(max_length=100)
-    base_url = models.URLField(max_length=300)
+    base_url = models.URLField(max_length=MAX_ADDRESS)
     replicas = ArrayField(
-        models.URLField(max_length=300),
+        models.URLField(max_length=MAX_ADDRESS),
         default=list,
         blank=True,
         help_text="Additional servers with the same models as the first.",

@@ -13,7 +13,7 @@ from apps.accounts import audit
 from apps.accounts.models import User, Workspace
 from apps.common.environments import SCRIPTS
 from apps.policies.locations import LocationRefused, checked_location
-from apps.policies.models import Endpoint, Policy
+from apps.policies.models import MAX_ADDRESS, Endpoint, Policy
 from contract.endpoint_keys import BadAddress, KeyRefused, address_of, check_key
 from contract.hub_ids import is_hub_id
 
@@ -145,6 +145,8 @@ def _checked_address(address: str, key_variable: str) -> str:
             check_key(key_variable, address, settings.ENDPOINT_KEYS)
     except (BadAddress, KeyRefused) as refused:
         raise BadEndpoint(str(refused)) from None
+    if len(address) > MAX_ADDRESS:
+        raise BadEndpoint(f"The address has {len(address)} characters; expected {MAX_ADDRESS} at most.")
     return address.rstrip("/")  # one server has one spelling
 
 
