@@ -40,8 +40,17 @@ def champions_of(member: Membership) -> dict[Any, list[str]]:
     return environments
 
 
-def publications_of(policy: Policy) -> QuerySet[Publication]:
-    """The publications of a policy, newest first, for its page. `depth` is the number of policies that a rollback could go back through."""
+class Publications(NamedTuple):
+    """What the page of a policy shows of its publications."""
+
+    publications: list[Publication]
+    """Newest first. `depth` is the number of policies that a rollback could go back through."""
+    is_publishing: bool
+    """Whether any of them is under way: one to another server may have begun before the newest."""
+
+
+def publications_of(policy: Policy) -> Publications:
+    """The publications of a policy, for its page; one query."""
     place = Coalesce(OuterRef("endpoint"), NOWHERE)
     same_alias = Publication.objects.alias(place=Coalesce("endpoint", NOWHERE)).filter(
         workspace=OuterRef("workspace"), name=OuterRef("name"), place=place, live_at__isnull=False
@@ -50,7 +59,8 @@ def publications_of(policy: Policy) -> QuerySet[Publication]:
     rollbacks, lived = (Count("pk", filter=Q(is_rollback=was)) for was in (True, False))
     depth = same_alias.order_by().values("name").annotate(depth=lived - rollbacks).values("depth")
     shown = policy.publications.select_related("endpoint", "by", "policy").order_by("-id")
-    return shown.annotate(depth=Subquery(depth))[:SHOWN_ROLLOUTS]
+    publications = list(shown.annotate(depth=Subquery(depth))[:SHOWN_ROLLOUTS])
+    return Publications(publications, any(publication.is_active for publication in publications))
 
 
 class InEnvironment(NamedTuple):

@@ -249,3 +249,20 @@ def test_what_was_published_before_gets_a_name_of_its_own_where_it_can_be_loaded
     migration.name_what_is_served(apps, connection)
     names = dict(Publication.objects.values_list("pk", "served_name"))
     assert names == {adapter.pk: served_name(adapter), whole.pk: "office", folder.pk: ""}
+
+
+def test_an_address_too_long_to_store_is_refused(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+    form = {"way": "adapter", "name": "office", "base_url": f"http://127.0.0.1:8000/{'v' * 300}"}
+    answer = client.post(reverse("policies:publish", args=[policy.pk]), form)
+    assert answer.status_code == 422
+    assert "expected 300 at most" in answer.content.decode()
+
+
+def test_an_earlier_publication_that_is_still_under_way_is_followed(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+    publish_policy(policy=policy, way="adapter", name="office", endpoint=a_server(member), by=member.user)
+    live(policy, name="copy")
+    for name in ("policies:policy", "policies:publications"):
+        answer = client.get(reverse(name, args=[policy.pk]), HTTP_HX_REQUEST="true")
+        assert "every 2s" in answer.content.decode()

@@ -84,7 +84,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         .filter(policy=policy)
         .select_related("by")
         .order_by("-pk")[:20],
-        "publications": publications_of(policy),
+        **publications_of(policy)._asdict(),
         "can_be_published": weights_of(policy) is not None,
         "checkpoints": policy.checkpoints.order_by("step"),
         "report": report_rows(policy.report),

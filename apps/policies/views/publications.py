@@ -49,7 +49,7 @@ def publish(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 def publications(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
     """The part of a policy's page that updates while it's being published."""
     policy = _policy(request, policy_id)
-    context = {"policy": policy, "publications": publications_of(policy)}
+    context = {"policy": policy, **publications_of(policy)._asdict()}
     return render(request, "policies/_publications.html", context)
 
 
