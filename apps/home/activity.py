@@ -43,7 +43,7 @@ def moves(member: Membership) -> list[Move]:
 
 def _imports(member: Membership) -> Iterator[Move]:
     done = ImportBatch.objects.visible_to(member).filter(state=JobState.DONE, finished_at__isnull=False)
-    for batch in done.order_by("-pk")[:EACH]:
+    for batch in done.order_by("-finished_at")[:EACH]:
         sentence = f"{batch.filename}: {count(batch.trajectory_count)} trajector{pluralize(batch.trajectory_count, 'y,ies')} imported"
         yield Move(
             cast("datetime", batch.finished_at), "import", sentence, reverse("trajectories:import", args=[batch.pk])
@@ -57,7 +57,7 @@ def _queues(member: Membership) -> Iterator[Move]:
 
 
 def _versions(member: Membership) -> Iterator[Move]:
-    for version in Version.objects.visible_to(member).frozen().select_related("dataset").order_by("-pk")[:EACH]:
+    for version in Version.objects.visible_to(member).frozen().select_related("dataset").order_by("-frozen_at")[:EACH]:
         rows = sum(version.row_counts.values())
         sentence = f"{version} frozen with {count(rows)} row{pluralize(rows)}"
         yield Move(
@@ -70,7 +70,7 @@ def _versions(member: Membership) -> Iterator[Move]:
 
 def _runs(member: Membership) -> Iterator[Move]:
     ended = Run.objects.visible_to(member).filter(finished_at__isnull=False)
-    for run in ended.order_by("-pk")[:EACH]:
+    for run in ended.order_by("-finished_at")[:EACH]:
         sentence = f"Training run “{run}” {run.get_state_display().lower()}"
         yield Move(cast("datetime", run.finished_at), "run", sentence, reverse("training:run", args=[run.pk]))
 
@@ -84,7 +84,7 @@ def _promotions(member: Membership) -> Iterator[Move]:
 
 def _experiments(member: Membership) -> Iterator[Move]:
     ended = Experiment.objects.visible_to(member).filter(stopped_at__isnull=False)
-    for experiment in ended.order_by("-pk")[:EACH]:
+    for experiment in ended.order_by("-stopped_at")[:EACH]:
         sentence = f"Experiment “{experiment}” ended"
         yield Move(
             cast("datetime", experiment.stopped_at),

@@ -18,6 +18,8 @@ from apps.common.ids import first_id_at
 from apps.common.quantities import duration
 
 SHOWN = 20
+SEARCHED = 500
+"""How many of the newest open queues are searched for work."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def _recent_count(judgments: Any, by_member: dict[str, Any]) -> int:
 
 def waiting_for(member: Membership) -> list[Waiting]:
     """Open queues: those that this person has begun, then those they haven't, then those with nothing left for them; each newest first."""
-    queues = list(Queue.objects.visible_to(member).open().order_by("-pk")[:SHOWN])
+    queues = list(Queue.objects.visible_to(member).open().order_by("-pk")[:SEARCHED])
     desks = Desk.objects.filter(queue__in=queues)
     totals = dict(desks.order_by().values_list("queue").annotate(Sum("judged")))
     desks_by_queue = {desk.queue_id: desk for desk in desks.filter(annotator__user=member.user_id)}
@@ -123,7 +125,7 @@ def waiting_for(member: Membership) -> list[Waiting]:
         _row(queue, desks_by_queue.get(queue.pk), totals.get(queue.pk, 0), elsewhere.get(queue.pk, 0))
         for queue in queues
     ]
-    return sorted(rows, key=lambda row: (row.left_for_me == 0, row.answered_by_me == 0))
+    return sorted(rows, key=lambda row: (row.left_for_me == 0, row.answered_by_me == 0))[:SHOWN]
 
 
 def _row(queue: Queue, desk: Desk | None, judged_by_all: int, elsewhere: int) -> Waiting:

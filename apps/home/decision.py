@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Assignment, Item, Preference, Queue
+from apps.annotation.models import Assignment, Item, Queue
 from apps.arena.models import Experiment
 from apps.arena.stopping_rule import Outcome
 from apps.datasets.models import Version
@@ -105,7 +105,7 @@ def _queue_judged(member: Membership) -> Decision | None:
     """A queue has all the judgments it asked for, and no version contains them."""
     free = Item.objects.filter(queue=OuterRef("pk"), purpose=Item.Purpose.WORK, taken__lt=F("overlap"))
     in_hand = Assignment.objects.filter(queue=OuterRef("pk"), state=Assignment.State.OPEN)
-    judged = Preference.objects.valid().filter(queue=OuterRef("pk"))
+    judged = Item.objects.filter(queue=OuterRef("pk"), purpose=Item.Purpose.WORK, judged__gt=0)
     full = (
         Queue.objects.visible_to(member)
         .filter(~Exists(free), ~Exists(in_hand), Exists(judged), item_count__gt=0, experiment=None)

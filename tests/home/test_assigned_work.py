@@ -7,6 +7,7 @@ from apps.accounts.models import Role
 from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.models import Desk, Inspection, Queue, Rating
 from apps.common.ids import first_id_at
+from apps.home import assigned_work
 from apps.home.assigned_work import Pace, pace_of, waiting_for
 from tests import factories
 from tests.annotation import builders
@@ -107,3 +108,13 @@ def test_the_cost_does_not_grow_with_the_queues(member, django_assert_num_querie
         desk(factories.queue(of=member.workspace, item_count=3), factories.member(of=member.workspace), judged=1)
     with django_assert_num_queries(4):
         waiting_for(member)
+
+
+def test_work_in_an_old_queue_is_found_beneath_many_that_are_done(member, monkeypatch):
+    monkeypatch.setattr(assigned_work, "SHOWN", 2)
+    todo = factories.queue(of=member.workspace, item_count=3)
+    who = factories.annotator(of=member.workspace, user=member.user)
+    for _ in range(2):
+        Desk.objects.create(queue=factories.queue(of=member.workspace, item_count=1), annotator=who, judged=1)
+    rows = waiting_for(member)
+    assert (rows[0].queue, len(rows)) == (todo, 2)

@@ -4,7 +4,7 @@ import pytest
 from django.utils.timezone import now
 
 from apps.accounts.models import Role
-from apps.annotation.models import Assignment
+from apps.annotation.models import Assignment, Item, Queue
 from apps.arena.models import Experiment
 from apps.home.decision import decision_for
 from apps.jobs.models import JobState
@@ -71,6 +71,13 @@ def test_a_fully_judged_queue_wants_to_be_frozen(member, home):
     assert decision.action == "Freeze a version"
     factories.dataset_version(of=home, recipe={"queues": [str(queue.pk)]})
     assert "fully judged" not in decision_for(member).title
+
+
+def test_a_queue_of_ratings_wants_to_be_frozen_too(member, home):
+    queue = factories.queue(of=home, name="ratings", kind=Queue.Kind.RATING, item_count=1)
+    one = factories.trajectory(of=factories.task(of=home))
+    Item.objects.create(queue=queue, kind=queue.kind, position=0, task=one.task, a=one, overlap=1, taken=1, judged=1)
+    assert decision_for(member).title == "“ratings” is fully judged"
 
 
 def test_a_queue_that_somebody_is_still_at_is_not_fully_judged(member, home):
