@@ -126,7 +126,9 @@ def totals_of(queue: Queue) -> Totals:
         for judged, _, golds, seconds, kind in desks
         if kind == Annotator.Kind.PERSON and seconds
     ]
-    flagged = Assignment.objects.filter(queue=queue, flagged=True).select_related("annotator", "item__task")
+    flagged = (
+        Assignment.objects.filter(queue=queue, flagged=True).select_related("annotator", "item__task").order_by("-pk")
+    )
     return Totals(
         judged=sum(desk[0] for desk in desks),
         slots=queue.slots,

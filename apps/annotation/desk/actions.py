@@ -168,8 +168,10 @@ def skip(*, assignment: Assignment, reason: str = "") -> None:
 
 
 def flag(*, assignment: Assignment, reason: str = "", flagged: bool = True) -> None:
-    """Report a problem with this item to the researcher; the item stays assigned."""
-    Assignment.objects.filter(pk=assignment.pk).update(flagged=flagged, flag_reason=reason if flagged else "")
+    """Report a problem with this item to the researcher; the item stays assigned. Raises TakenBack: only the assignment that followed can be unflagged."""
+    current = Assignment.objects.filter(pk=assignment.pk).exclude(state=Assignment.State.UNDONE)
+    if not current.update(flagged=flagged, flag_reason=reason if flagged else ""):
+        raise TakenBack
 
 
 def save_draft(*, assignment: Assignment, draft: dict[str, Any]) -> None:

@@ -185,6 +185,8 @@ def _assign(slot: Slot, queue: Queue, annotator: Annotator) -> Assignment:
         annotator=annotator,
         a_is_left=_coin.random() < 0.5,
         leased_until=lease_end(queue),
+        flagged=slot.flag is not None,
+        flag_reason=slot.flag or "",
     )
 
 

@@ -85,6 +85,8 @@ class Slot(NamedTuple):
     item: int
     expired: UUID | None
     """The person's earlier assignment of the same item, whose lease expired."""
+    flag: str | None = None
+    """The reason of their flag, if they skipped it earlier and had flagged it."""
 
 
 def claim_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Purpose) -> Slot | None:
@@ -205,19 +207,19 @@ def _claim_skipped(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | Non
             cursor.execute(_CLAIM_SKIPPED, _of_skipped(desk, queue, annotator))
             left, item, expired = cursor.fetchone()
         if item is not None:
-            slot = Slot(item, expired)
-            _forget_skip(desk, annotator, slot)
-            return slot
+            return Slot(item, expired, _forget_skip(desk, annotator, item))
         if not left:
             return None
         # Others took all of them meanwhile. They made progress, so retrying terminates.
 
 
-def _forget_skip(desk: Desk, annotator: Annotator, slot: Slot) -> None:
-    """Remove the skip of an item that returned, since undoing it would take a second slot of the same item."""
-    skips = Assignment.objects.filter(item=slot.item, annotator=annotator, state=Assignment.State.SKIPPED)
-    desk.skipped -= skips.update(state=Assignment.State.UNDONE)
+def _forget_skip(desk: Desk, annotator: Annotator, item: int) -> str | None:
+    """Remove the skip of an item that returned, since undoing it would take a second slot of the same item. Returns its flag, which goes with the item."""
+    skips = Assignment.objects.filter(item=item, annotator=annotator, state=Assignment.State.SKIPPED)
+    flag = skips.filter(flagged=True).values_list("flag_reason", flat=True).first()
+    desk.skipped -= skips.update(state=Assignment.State.UNDONE, flagged=False, flag_reason="")
     desk.save(update_fields=["skipped"])
+    return flag
 
 
 def _claim(

@@ -211,6 +211,29 @@ def test_a_skip_is_over_once_its_item_came_back(overlap):
         undo_last(queue=queue, annotator=person)
 
 
+def test_a_flag_comes_back_with_a_skipped_item(queue):
+    queue.skipped_come_back = True
+    person = factories.annotator(of=queue.workspace)
+    Item.objects.exclude(pk=queue.items.order_by("position").first().pk).delete()
+    skipped = take(queue, person)
+    flag(assignment=skipped, reason="odd")
+    skip(assignment=skipped)
+    again = take(queue, person)
+    assert again.item_id == skipped.item_id
+    assert (again.flagged, again.flag_reason) == (True, "odd")
+    flag(assignment=again, flagged=False)
+    assert not Assignment.objects.filter(flagged=True).exists()
+
+
+def test_a_tab_that_shows_what_was_taken_back_flags_nothing(queue, annotator):
+    judged = record(assignment=take(queue, annotator), answer=Choice(1)).assignment
+    again = undo_last(queue=queue, annotator=annotator)
+    with pytest.raises(TakenBack):
+        flag(assignment=judged, reason="odd")
+    assert not Assignment.objects.filter(flagged=True).exists()  # nobody could lift it
+    flag(assignment=again, reason="odd")
+
+
 def test_a_flag_stays_until_it_is_lifted(queue, annotator):
     assignment = take(queue, annotator)
     flag(assignment=assignment, reason="the second run is empty")
