@@ -6,8 +6,9 @@ Each item's judgments come from the columns of its trajectories, interpreted by 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -17,7 +18,7 @@ from django.utils.timezone import now
 from apps.accounts.models import User, Workspace
 from apps.annotation.audit import record
 from apps.annotation.imported_judgments.adoptable import trajectories_of
-from apps.annotation.imported_judgments.records import ImportedItem, items_in
+from apps.annotation.imported_judgments.records import JUDGED_TWICE, ImportedItem, items_in
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.kinds.kind import Submission
 from apps.annotation.kinds.meanings import Meanings
@@ -30,6 +31,8 @@ from apps.trajectories.models import ImportBatch
 from apps.trajectories.outlines import visible
 
 TASKS_A_BATCH = 500
+MAX_NAME_LENGTH = 200
+"""Of an annotator's name, which is cut; the column's maximum."""
 
 
 class SaysNothing(Refusal):
@@ -110,10 +113,22 @@ def fill_batch(queue: Queue) -> bool:
         return False
     in_order = trajectories.filter(task_id__in=tasks).order_by("task_id", "pk")
     items = list(items_in(in_order, Meanings.from_json(adopted["meanings"]), left_out))
+    for item in items:
+        _name_annotators(item, adopted["source"], left_out)
     _store(queue, items, judged_by=adopted["judged_by"], source=adopted["source"])
     adopted["left_out"] = dict(+left_out)
     queue.filled_to, queue.item_count = tasks[-1], queue.item_count + len(items)
     return True
+
+
+def _name_annotators(item: ImportedItem, source: str, left_out: Counter[str]) -> None:
+    """Key the judgments by the annotators' names as they're stored. Two may have the same, such as the source's, which those without a name get."""
+    judgments: dict[str, Any] = {}
+    for name, answer in item.judgments.items():
+        shown = visible(name or source)[:MAX_NAME_LENGTH]
+        left_out[JUDGED_TWICE] += shown in judgments
+        judgments.setdefault(shown, answer)
+    item.judgments = judgments
 
 
 def _end(queue: Queue, left_out: Counter[str]) -> None:
@@ -165,15 +180,14 @@ def _count(queue: Queue, judged: Counter[UUID]) -> None:
     Desk.objects.filter(queue=queue, annotator__in=judged).update(judged=F("judged") + more)
 
 
-def _annotators(queue: Queue, names: Iterable[str], kind: str, source: str) -> dict[str, Annotator]:
+def _annotators(queue: Queue, names: set[str], kind: str, source: str) -> dict[str, Annotator]:
     """The annotators with these names, created if missing."""
-    shown = {name: visible(name or source)[:200] for name in names}
     existing_annotators = Annotator.objects.filter(workspace_id=queue.workspace_id, source=source, kind=kind)
-    annotators = {annotator.name: annotator for annotator in existing_annotators.filter(name__in=shown.values())}
-    if new := {*shown.values()} - annotators.keys():
+    annotators = {annotator.name: annotator for annotator in existing_annotators.filter(name__in=names)}
+    if new := names - annotators.keys():
         new_annotators = (
             Annotator(workspace_id=queue.workspace_id, source=source, kind=kind, name=name) for name in sorted(new)
         )
         Annotator.objects.bulk_create(new_annotators, ignore_conflicts=True)
         annotators |= {annotator.name: annotator for annotator in existing_annotators.filter(name__in=new)}
-    return {name: annotators[name_shown] for name, name_shown in shown.items()}
+    return annotators

@@ -200,6 +200,18 @@ def test_the_same_two_answers_are_one_item_whoever_judged_them_and_whichever_cam
     assert queue.selection["adopted"]["left_out"] == {"second judgments of a pair by the same annotator": 1}
 
 
+def test_a_record_without_a_name_is_judged_by_the_source_though_somebody_has_its_name():
+    rows = [
+        {"instruction": "Who?", "response1": "a", "response2": "b", "winner": "model_a", "judge": judge}
+        for judge in ("chats.jsonl", None, "Ada")
+    ]
+    queue = filled(imported(*rows), Meanings("pairwise", (Column("winner", {'"model_a"': "2"}),), who="judge"))
+    assert queue.state == "closed"
+    assert sorted(queue.desks.values_list("annotator__name", "judged")) == [("Ada", 1), ("chats.jsonl", 1)]
+    assert queue.items.get().judged == 2
+    assert queue.selection["adopted"]["left_out"] == {"second judgments of a pair by the same annotator": 1}
+
+
 def test_where_nothing_names_who_judged_each_record_is_an_item():
     queue = filled(imported(compared(1, 1, 2, 0), {**compared(1, 1, 1, 1), "model": "another"}), three())
     assert (queue.item_count, Preference.objects.filter(queue=queue).count()) == (2, 6)
