@@ -181,6 +181,10 @@ def _ipv4(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _ipv6(text: str, start: int, end: int) -> Iterator[Span]:
     """Requires four hexadecimal digits, since code also contains names like `a::b`."""
+    if _is_adjacent(text, start - 1):
+        start = text.index(":", start)  # the candidate begins inside a label, as in `source:2001:db8::1`
+    if text[start] == ":" and text[start + 1] != ":":
+        start += 1
     while end > start and text[end - 1] == ".":
         end -= 1  # the end of a sentence
     if end - start > 1 and text[end - 1] == ":" and text[end - 2] != ":":
@@ -257,7 +261,10 @@ DETECTORS = {
     ),
     "card": Detector("card", r"\d(?:[ -]?\d){12,}", _card, "Paid with 4111 1111 1111 1111."),
     "phone": Detector(
-        "phone", r"\+\d(?:[ .()/-]{0,2}\d){7,14}|\(?\b[2-9]\d{2}\)?[ .-]\d{3}[ .-]\d{4}", _phone, "Call +49 30 901820."
+        "phone",
+        r"\+\d(?:[ .()/-]{0,2}\d){7,14}|\(?\b[2-9]\d{2}(?:\)[ .-]?|[ .-])\d{3}[ .-]\d{4}",
+        _phone,
+        "Call +49 30 901820.",
     ),
     "ipv4": Detector("IPv4", r"\d{1,3}(?:\.\d{1,3}){3}", _ipv4, "From 203.0.113.7."),
     "ipv6": Detector("IPv6", r"[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*", _ipv6, "From 2001:db8::8a2e:370:7334."),

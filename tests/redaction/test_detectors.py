@@ -12,7 +12,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
 FOUND = {
     "email": ["ada@example.org", "a.b+c@mail.example.co.uk", "jürgen@münchen.example"],
     "card": ["4111 1111 1111 1111", "5555555555554444", "3782-822463-10005", "6011111111111117"],
-    "phone": ["+49 30 901820", "+1 (415) 555-2671", "415-555-2671", "(415) 555-2671"],
+    "phone": ["+49 30 901820", "+1 (415) 555-2671", "415-555-2671", "(415) 555-2671", "(415)555-2671"],
     "ipv4": ["203.0.113.7", "255.255.255.255"],
     "ipv6": ["2001:db8::8a2e:370:7334", "fe80::1ff:fe23:4567:890a", "2001:db8:0:0:0:0:0:1"],
     "iban": ["DE89 3704 0044 0532 0130 00", "GB82WEST12345698765432", "nl91abna0417164300"],
@@ -63,3 +63,10 @@ def test_a_private_key_is_redacted_to_its_end_and_one_without_an_end_as_a_whole(
     begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
     assert redacted("key", f"a {begin}\nMIIE\n{end} b") == "a [redacted: API key] b"
     assert redacted("key", f"a {begin}\nMIIE") == "a [redacted: API key]"
+
+
+def test_an_ip_address_is_found_right_after_its_label() -> None:
+    for label in ("ip:", "source:", "addr :", "[client:"):
+        assert redacted("ipv6", f"{label}2001:db8::8a2e:370:7334 up") == f"{label}[redacted: IPv6] up"
+        assert redacted("ipv4", f"{label}203.0.113.7 up") == f"{label}[redacted: IPv4] up"
+    assert redacted("ipv6", "node::dead:beef") == "node::dead:beef"
