@@ -16,6 +16,12 @@ class ChangeForm(forms.Form):
     events = forms.MultipleChoiceField(choices=EventType.choices, widget=forms.CheckboxSelectMultiple)
 
 
+class TurnForm(forms.Form):
+    """Whether a destination is to be on, as its button says: it may have been turned off since the page was loaded."""
+
+    is_on = forms.BooleanField(required=False)
+
+
 class DestinationForm(ChangeForm):
     """A new destination."""
 

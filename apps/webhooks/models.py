@@ -85,6 +85,11 @@ class Destination(WorkspaceModel):
         """Whether deliveries are signed."""
         return self.kind == self.Kind.WEBHOOK
 
+    @property
+    def earlier_signs(self) -> bool:
+        """Whether the replaced secret still signs."""
+        return self.earlier_until is not None and self.earlier_until > now()
+
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def visible_to(self, member: Membership) -> Self:

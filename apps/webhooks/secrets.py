@@ -7,7 +7,6 @@ import secrets
 from datetime import datetime
 
 from django.utils.crypto import salted_hmac
-from django.utils.timezone import now
 from standardwebhooks import Webhook
 
 from apps.webhooks.models import Destination
@@ -28,6 +27,6 @@ def secret_of(salt: str) -> str:
 def signatures(destination: Destination, message_id: str, at: datetime, body: str) -> str:
     """The header `webhook-signature`, signed with the secret and, for a day after a replacement, also with the previous one."""
     salts = [destination.salt]
-    if destination.earlier_until is not None and destination.earlier_until > now():
+    if destination.earlier_signs:
         salts.append(destination.earlier_salt)
     return " ".join(Webhook(secret_of(salt)).sign(message_id, at, body) for salt in salts)

@@ -17,7 +17,7 @@ from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.webhooks import destinations as actions
-from apps.webhooks.forms import ChangeForm, DestinationForm
+from apps.webhooks.forms import ChangeForm, DestinationForm, TurnForm
 from apps.webhooks.models import Delivery, Destination
 
 
@@ -62,10 +62,12 @@ def change(request: HtmxRequest, webhook_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs_recent_sign_in("turn a webhook on or off")
-def toggle(request: HtmxRequest, webhook_id: UUID) -> HttpResponse:
-    """Toggle between on and off."""
+def turn(request: HtmxRequest, webhook_id: UUID) -> HttpResponse:
+    """Turn it on or off."""
     destination = _find(request, webhook_id)
-    actions.change_destination(destination=destination, by=request.user, is_on=not destination.is_on)
+    form = TurnForm(request.POST)
+    form.is_valid()
+    actions.change_destination(destination=destination, by=request.user, is_on=form.cleaned_data["is_on"])
     return redirect("webhooks:destination", destination.pk)
 
 

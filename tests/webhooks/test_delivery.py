@@ -308,6 +308,18 @@ def test_private_addresses_are_refused_also_those_of_model_servers(
     assert receiver.received == []
 
 
+def test_a_refusal_that_names_a_long_host_is_recorded(
+    register: Register, researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RETRACE_ENV", "production")
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("127.0.0.1", 80))])
+    made = register(address=f"http://{'.'.join(['a' * 60] * 4)}/")
+    happen(researcher)
+    delivery.deliver(made.destination.pk)
+    row = Delivery.objects.get()
+    assert (row.state, row.attempts, len(row.problem)) == ("waiting", 1, 300)
+
+
 def test_a_network_that_the_installation_names_may_be_sent_to(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

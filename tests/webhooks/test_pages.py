@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership, Role
 from apps.common.limits import Limit
@@ -102,7 +104,7 @@ def test_whoever_turns_it_on_answers_for_it(register: Register, researcher: Memb
     made = register()
     Destination.objects.update(is_on=False, off_reason="It answered 410.", failures=4)
     other = factories.member(Role.OWNER, of=researcher.workspace)
-    as_(other).post(reverse("webhooks:turn", args=[made.destination.pk]))
+    as_(other).post(reverse("webhooks:turn", args=[made.destination.pk]), {"is_on": "on"})
     destination = Destination.objects.get()
     assert (destination.is_on, destination.off_reason, destination.failures, destination.created_by) == (
         True,
@@ -110,6 +112,25 @@ def test_whoever_turns_it_on_answers_for_it(register: Register, researcher: Memb
         0,
         other.user,
     )
+
+
+def test_turning_off_what_is_off_already_leaves_it_off(register: Register, researcher: Membership) -> None:
+    made, client = register(), as_(researcher)
+    shown = client.get(reverse("webhooks:destination", args=[made.destination.pk])).text
+    assert ("Turn off" in shown, 'name="is_on"' in shown) == (True, False)
+    Destination.objects.update(is_on=False, off_reason="It answered 410.")
+    client.post(reverse("webhooks:turn", args=[made.destination.pk]))
+    assert Destination.objects.values_list("is_on", "off_reason").get() == (False, "It answered 410.")
+
+
+def test_an_earlier_secret_is_named_only_while_it_signs(register: Register, researcher: Membership) -> None:
+    made, client = register(), as_(researcher)
+    page = reverse("webhooks:destination", args=[made.destination.pk])
+    client.post(reverse("webhooks:rotate", args=[made.destination.pk]))
+    assert "The previous secret also signs" in client.get(page).text
+    Destination.objects.update(earlier_until=now() - timedelta(minutes=1))
+    shown = client.get(page).text
+    assert ("The previous secret also signs" in shown, "for 24" in shown) == (False, True)
 
 
 def test_what_retrace_turned_off_is_said_on_the_home_page(register: Register, researcher: Membership) -> None:

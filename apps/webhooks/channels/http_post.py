@@ -11,6 +11,7 @@ import httpx
 from apps.webhooks.channels.channel import Outcome
 from contract.outgoing.networks import AddressRefused, OutgoingRules
 from contract.outgoing.transport import Client, http_client
+from contract.quoting import legible
 
 TIMEOUT_SECONDS = 10.0
 """Timeout in seconds for connecting, and for the whole response."""
@@ -32,7 +33,7 @@ def post(client: Client, address: str, body: str, headers: Mapping[str, str]) ->
         with client.stream("POST", address, content=body.encode(), headers=headers) as response:
             _drain(response)
     except AddressRefused as refusal:
-        return Outcome(problem=str(refusal))
+        return Outcome(problem=legible(str(refusal)))
     except httpx.TimeoutException:
         return Outcome(problem=f"It didn't answer within {TIMEOUT_SECONDS:.0f} s.")
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError):  # the host may not be a valid name
