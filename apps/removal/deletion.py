@@ -227,9 +227,11 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
 def _forget_files(batches: Sequence[UUID]) -> None:
     """Delete the uploads of imports without remaining trajectories, and the quotes in their rejected rows. The same file can be imported again."""
     remaining = Trajectory.objects.filter(import_batch=OuterRef("pk"))
-    for batch in ImportBatch.objects.filter(~Exists(remaining), pk__in=batches).exclude(file=""):
-        _delete_afterward(str(batch.file.name))
+    for batch in ImportBatch.objects.filter(~Exists(remaining), pk__in=batches):
         batch.rejected_rows.all().delete()
+        if not batch.file:  # imported with its workspace
+            continue
+        _delete_afterward(str(batch.file.name))
         ImportBatch.objects.filter(pk=batch.pk).update(file="")
 
 

@@ -53,6 +53,11 @@ class Removal(Job):
         return f"{self.get_thing_display()} {self.title}"
 
     @property
+    def is_by_rule(self) -> bool:
+        """Whether a retention rule requested it, which deletes in batches: what is deleted stays so if it's cancelled."""
+        return self.thing == self.Thing.EXPIRED
+
+    @property
     def resumes_from(self) -> str:
         return "the beginning"
 

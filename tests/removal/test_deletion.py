@@ -158,6 +158,15 @@ def test_the_last_trajectory_of_an_import_takes_the_uploaded_file_along(
     assert (batch.file.name, batch.rejected_rows.count()) == ("", 0)
 
 
+def test_quotes_of_an_import_whose_file_is_elsewhere_go_with_its_last_trajectory(ada: Membership) -> None:
+    row = {"format": "retrace/1", "id": "1", "task": {"key": "1"}, "steps": [STEP]}
+    batch = imported(lines(row, {"nothing": 1}), ada.workspace)
+    ImportBatch.objects.filter(pk=batch.pk).update(file="")  # as after the import of a workspace's archive
+    assert batch.rejected_rows.count() == 1
+    deletion.delete(batch.trajectories.get())
+    assert not batch.rejected_rows.exists()
+
+
 def test_a_recorded_session_goes_with_its_last_trajectory(ada: Membership) -> None:
     session = factories.session(of=ada.workspace, messages=[STEP["message"], STEP["message"]])
     task = factories.task(of=ada.workspace)

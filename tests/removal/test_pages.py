@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import Membership, Role
+from apps.common.ids import new_id
 from apps.removal import removal_job
 from apps.removal.models import Removal
 from apps.trajectories.models import Trajectory
@@ -102,3 +103,17 @@ def test_reviewers_delete_nothing(ada: Membership) -> None:
     assert as_(reviewer).post(f"/delete/trajectory/{run.pk}/").status_code == 404
     assert "/delete/" not in as_(reviewer).get(f"/trajectories/{run.pk}/").text
     assert send(api(reviewer), "deletions", "trajectory", run).status_code == 404
+
+
+def test_the_page_of_a_rules_deletion_says_who_requested_it_and_what_is_gone(ada: Membership) -> None:
+    removal = Removal.objects.create(
+        workspace=ada.workspace, thing="expired", target=new_id(), title="gateway, 90 days"
+    )
+    client, page = as_(ada), f"/deletions/{removal.pk}/"
+    assert "Requested by a retention rule" in client.get(page).text
+    Removal.objects.update(state="done")
+    shown = client.get(page).text
+    assert ("Nothing was deleted" in shown, "It was already deleted." in shown) == (True, False)
+    Removal.objects.update(state="cancelled", removed={"trajectories": 200})
+    shown = client.get(page).text
+    assert ("Nothing was deleted" in shown, "<td>trajectories</td>" in shown) == (False, True)
