@@ -26,7 +26,7 @@ class SignInForm(forms.Form):
 
 
 class InvitationForm(forms.Form):
-    email = forms.EmailField(label="E-mail address")
+    email = forms.EmailField(label="E-mail address", max_length=254)
     role = forms.TypedChoiceField(choices=Role.choices, coerce=lambda value: Role(int(value)), initial=Role.ANNOTATOR)
 
 

@@ -7,7 +7,7 @@ from django.utils.text import slugify
 from django.utils.timezone import now
 
 from apps.accounts import audit
-from apps.accounts.models import Invitation, Membership, Role, User, Workspace
+from apps.accounts.models import Invitation, InvitationQuerySet, Membership, Role, User, Workspace
 from apps.accounts.owners import lock, lock_as_owner
 from apps.common import live
 from apps.common.ids import new_id
@@ -63,7 +63,7 @@ def change_role(*, membership: Membership, role: Role, by: User, spares_owners: 
 
 @transaction.atomic
 def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> None:
-    """End a membership, its API tokens, and its open invitations; the person's judgments stay.
+    """End a membership, its API tokens, and open invitations by or for the person; their judgments stay.
 
     Raises LastOwner, NoMember, NotOwner; IsOwner if `spares_owners`.
     """
@@ -78,6 +78,7 @@ def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> 
         _refuse_owner(membership)
     _keep_an_owner(membership)
     _end_invitations_by(membership)
+    _open_invitations(membership).filter(email__lower=membership.user.email.lower()).update(revoked_at=now())
     audit.record(
         workspace=membership.workspace,
         actor=by,
@@ -93,8 +94,11 @@ def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> 
 
 def _end_invitations_by(membership: Membership) -> None:
     """A former owner may know open invitation links, which would let them back in."""
-    invitations = Invitation.objects.open().filter(workspace=membership.workspace_id, invited_by=membership.user_id)
-    invitations.update(revoked_at=now())
+    _open_invitations(membership).filter(invited_by=membership.user_id).update(revoked_at=now())
+
+
+def _open_invitations(membership: Membership) -> InvitationQuerySet:
+    return Invitation.objects.open().filter(workspace=membership.workspace_id)
 
 
 def _read_again(membership: Membership) -> None:

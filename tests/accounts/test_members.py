@@ -75,3 +75,9 @@ def test_what_people_call_themselves_is_escaped_everywhere(owner):
     page = as_(owner).get("/settings/members/").content.decode()
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page
+
+
+def test_an_address_that_is_too_long_is_refused(owner):
+    address = f"ben@{'a' * 60}.{'b' * 60}.{'c' * 60}.{'d' * 60}.{'e' * 20}.org"
+    answer = as_(owner).post("/settings/invitations/", {"email": address, "role": Role.ANNOTATOR.value})
+    assert (answer.status_code, Invitation.objects.count()) == (422, 0)

@@ -42,6 +42,18 @@ def test_no_invitation_of_a_former_owner_leads_back_in(becomes: Role | None) -> 
     assert invitation_links.find(others.secret) == others.invitation
 
 
+def test_no_invitation_leads_somebody_back_in_who_was_removed() -> None:
+    owner = factories.member(Role.OWNER)
+    first, second = (
+        invitation_links.invite(workspace=owner.workspace, email=email, role=Role.ANNOTATOR, by=owner.user)
+        for email in ("ben@work.example", "Ben@home.example")
+    )
+    ben = factories.member(email="ben@home.example").user
+    joined = invitation_links.accept(invitation=first.invitation, user=ben)  # opened the link of the other address
+    membership_changes.remove(membership=joined, by=owner.user)
+    assert invitation_links.find(second.secret) is None
+
+
 def test_an_owner_may_leave_when_there_is_another():
     owner = factories.member(Role.OWNER)
     factories.member(Role.OWNER, of=owner.workspace)
