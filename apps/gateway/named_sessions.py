@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from apps.accounts.authentication import digest_of
+from apps.accounts.authentication import digest_of, note_use
 from apps.accounts.models import ApiToken, Membership, Role
 from apps.common.text_encoding import is_storable
 from apps.gateway.models import Session
@@ -58,6 +58,7 @@ def member_with(token: str) -> Membership:
     )
     if token_row is None:
         raise NoSession("This token is unknown, revoked, or expired, or isn't a researcher's.")
+    note_use(token_row)
     return token_row.membership
 
 

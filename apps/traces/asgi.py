@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from apps.accounts.authentication import digest_of
+from apps.accounts.authentication import digest_of, note_use
 from apps.accounts.models import ApiToken, Role
 from apps.common.outages import outage_of
 from apps.common.query_time_limit import is_locked
@@ -160,11 +160,11 @@ def _sender_of(request: Request) -> Sender:
     if scheme.lower() != "bearer" or not secret.strip():
         raise Refusal(401, UNAUTHENTICATED, "Send an API token as `Authorization: Bearer …`.")
     tokens = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
-    of_token = tokens.filter(digest=digest_of(secret.strip()))
-    sender = of_token.values_list("membership__workspace_id", "membership__user_id").first()
-    if sender is None:
+    token = tokens.select_related("membership").filter(digest=digest_of(secret.strip())).first()
+    if token is None:
         raise Refusal(401, UNAUTHENTICATED, "This token is unknown, revoked, or expired, or isn't a researcher's.")
-    return Sender(*sender)
+    note_use(token)
+    return Sender(token.membership.workspace_id, token.membership.user_id)
 
 
 async def _body_of(request: Request) -> bytes:

@@ -42,6 +42,7 @@ def test_calls_with_one_name_are_one_session(http: httpx.Client) -> None:
     assert (first.name, first.is_guessed, second.name) == ("ticket-17", False, "ticket-18")
     before, after = Call.objects.filter(session=first).order_by("id")
     assert after.parent_id == before.pk
+    assert ApiToken.objects.get().last_used_at is not None
 
 
 def test_a_trace_is_a_guess_and_marked_as_one(http: httpx.Client) -> None:

@@ -235,6 +235,11 @@ def test_reviewers_annotators_and_revoked_tokens_are_refused(http: httpx.Client,
     assert http.post("", json={}).status_code == 401
 
 
+def test_a_token_that_sends_traces_counts_as_used(http: httpx.Client) -> None:
+    assert http.post("", json={}).status_code == 200
+    assert ApiToken.objects.get().last_used_at is not None
+
+
 def test_other_methods_are_refused_and_other_addresses_are_elsewhere(http: httpx.Client, traces_url: str) -> None:
     response = http.get("")
     assert (response.status_code, response.headers["allow"]) == (405, "POST")
