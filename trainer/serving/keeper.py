@@ -35,8 +35,10 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, lambda *_: stopping.set())
     server: subprocess.Popen[bytes] | None = None
     serving: tuple[str, str] | None = None
+    requested: tuple[str, str] | None = None
     while not stopping.is_set():
-        requested = requested_model(options.pointer, default=options.default)
+        with suppress(OSError):  # a shared folder that's away for a moment is no reason to serve another model
+            requested = requested_model(options.pointer, default=options.default)
         if server is not None and (requested != serving or server.poll() is not None):
             status = server.poll()
             end(server)
@@ -59,11 +61,11 @@ def main(arguments: list[str]) -> int:
 
 
 def requested_model(pointer: Path, *, default: str) -> tuple[str, str] | None:
-    """The model to serve and its name; None if there is none."""
+    """The model to serve and its name; None if there is none. Raises OSError if there may be a pointer that can't be read."""
     try:
         pointed = json.loads(pointer.read_text(encoding="utf-8"))
         model, name = pointed["model"], pointed["served_name"]
-    except (OSError, ValueError, LookupError, TypeError):
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
         return (default, "base") if default else None
     folder = pointer.parent / model
     return (str(folder.resolve()) if folder.is_dir() else model), name

@@ -94,3 +94,17 @@ def test_another_model_replaces_the_server_with_its_engine(
     server, engine, _ = started(notes)[0]
     assert started(notes)[1][2] == "other"
     until(lambda: not is_running(server) and not is_running(engine))
+
+
+def test_a_pointer_that_cannot_be_read_for_a_while_changes_nothing(
+    kept: "subprocess.Popen[bytes]", notes: Path, tmp_path: Path
+):
+    pointer = tmp_path / "pointer.json"
+    pointer.write_text('{"model": "other/model", "served_name": "other"}')
+    until(lambda: bool(started(notes)) and started(notes)[-1][2] == "other")
+    starts = len(started(notes))
+    looped = tmp_path / "looped"
+    looped.symlink_to(pointer)
+    looped.replace(pointer)  # a link to itself, which nobody can read
+    time.sleep(3 * keeper.CHECK_EVERY_SECONDS)
+    assert len(started(notes)) == starts
