@@ -317,13 +317,14 @@ def parse_request(body: dict[str, Any]) -> ChatRequest:
     seed = body.get("seed")
     if seed is not None and type(seed) is not int:
         raise Refused(400, f"seed is {str(seed)[:40]!r}; expected a whole number.", "invalid_request")
-    max_tokens = body.get("max_completion_tokens") or body.get("max_tokens")
-    settings = {"temperature": body.get("temperature"), "top_p": body.get("top_p"), "max_new_tokens": max_tokens}
+    limit = "max_completion_tokens" if body.get("max_completion_tokens") else "max_tokens"
+    settings = {"temperature": body.get("temperature"), "top_p": body.get("top_p"), "max_new_tokens": body.get(limit)}
     try:
         sampling = Sampling(**{name: value for name, value in settings.items() if value is not None})
     except ValidationError as problem:
         [first, *_] = problem.errors()
-        raise Refused(400, f"{first['loc'][0]}: {first['msg']}.", "invalid_request") from None
+        setting = limit if first["loc"][0] == "max_new_tokens" else first["loc"][0]
+        raise Refused(400, f"{setting}: {first['msg']}.", "invalid_request") from None
     return ChatRequest(model, sampling, seed, is_streamed=bool(body.get("stream")))
 
 
