@@ -136,10 +136,14 @@ def claim_in_turn(kind: Kind[Any], job_id: UUID | str, *, worker: str = "") -> J
     return None
 
 
+@transaction.atomic
 def _fail_unclaimed(job: Job, error: Exception) -> None:
     kind = kind_of_job(job)
     failure = Failure("crash", f"No worker could begin it ({type(error).__name__}).", "Start it anew.")
-    kind.rows.waiting().filter(pk=job.pk).update(failure=failure.as_json(), **_ended_columns(kind, Phase.FAILED))
+    ended = _ended_columns(kind, Phase.FAILED)
+    if kind.rows.waiting().filter(pk=job.pk).update(failure=failure.as_json(), **ended):
+        job.refresh_from_db()
+        _announce(job)
 
 
 def _take_back(kind: Kind[J], job_id: UUID | str) -> J | None:

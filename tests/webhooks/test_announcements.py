@@ -59,6 +59,13 @@ def test_a_job_whose_workers_all_vanish_is_told_of_once(researcher: Membership) 
     assert stored_events() == [("training_run.failed", "dpo-3")]
 
 
+def test_a_job_that_no_worker_could_begin_is_told_of(researcher: Membership) -> None:
+    run = factories.run(of=researcher.workspace, name="dpo-4")
+    RUNS.rows.update(attempt=2**31 - 1)
+    assert lifecycle.claim_in_turn(RUNS, run.pk) is None
+    assert stored_events() == [("training_run.failed", "dpo-4")]
+
+
 def test_what_is_taken_back_is_not_told_of(researcher: Membership) -> None:
     with transaction.atomic():
         lifecycle.finish(held(RUNS, factories.run(of=researcher.workspace)))
