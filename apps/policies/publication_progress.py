@@ -40,8 +40,17 @@ def refuse(publication: Publication, *, reason: str, canary: dict[str, Any]) -> 
     lifecycle.fail(publication, Failure("refused", reason), state=State.REFUSED, canary=canary)
 
 
+@transaction.atomic
 def withdraw(publication: Publication, *, reason: str, canary: dict[str, Any]) -> None:
     """Take down a live publication whose canary now fails; its name is no longer served. Idempotent."""
-    Publication.objects.live().filter(pk=publication.pk).update(
-        state=State.REFUSED, failure=Failure("refused", reason).as_json(), canary=canary, ended_at=now()
-    )
+    live = Publication.objects.live().filter(pk=publication.pk)
+    if live.update(state=State.REFUSED, failure=Failure("refused", reason).as_json(), canary=canary, ended_at=now()):
+        audit.record(
+            workspace=publication.workspace,
+            actor=None,
+            action="took down",
+            subject=str(publication),
+            target=publication.policy,
+            reason=reason,
+            canary=canary,
+        )

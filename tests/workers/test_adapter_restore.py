@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 from django.db import connection
 
+from apps.accounts.models import AuditEntry
 from apps.gateway.sessions import finish_session, open_session
 from apps.policies.models import Publication
 from tests.workers.conftest import ONE, TWO, Team, loaded
@@ -70,6 +71,7 @@ def test_an_adapter_that_is_no_longer_itself_is_not_restored_and_no_longer_live(
     assert restore_adapters() == []
     publication.refresh_from_db()
     assert (publication.state, publication.canary["finding"], server.adapters) == ("refused", "base_answers", {})
+    assert AuditEntry.objects.get(action="took down").subject == str(publication)
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
