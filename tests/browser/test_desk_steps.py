@@ -162,6 +162,22 @@ def test_another_tool_keeps_the_message_and_the_reasoning(page: Page):
     expect(page.locator("[name=thought]")).to_have_value("Nobody has looked yet.")
 
 
+def test_a_correction_form_that_was_closed_comes_back_as_it_was_left(page: Page):
+    press(page, "e")
+    page.locator("[name='arg.at']").fill("the door")
+    page.locator("[name='arg.for']").fill("7")
+    press(page, "Escape j e")
+    expect(page.locator("[name='arg.at']")).to_have_value("shelf 1")
+    page.get_by_role("button", name="Go back").click()
+    press(page, "k e")
+    expect(page.locator("[name='arg.at']")).to_have_value("the door")
+    press(page, "Control+Enter")
+    expect(page.locator("#row-0 [data-better] pre")).to_contain_text("the door")
+    page.get_by_role("button", name="Remove the better action of step 1").click()
+    press(page, "e")
+    expect(page.locator("[name='arg.at']")).to_have_value("shelf 0")
+
+
 def test_a_correction_form_that_was_asked_for_twice_keeps_what_is_written(page: Page):
     held: list[Route] = []
     page.route("**/better/", lambda route: held.append(route))

@@ -8,6 +8,7 @@ import { markup, post } from "./server.js";
 import { currentOf, rowOf } from "./steps.js";
 
 const EXAMPLE_CHARACTERS = 2000;
+const SAVED = "saved";
 
 class BetterActions {
   constructor(article, signal) {
@@ -15,6 +16,7 @@ class BetterActions {
     this.signal = signal;
     this.field = article.querySelector("[name=corrections]");
     this.dialog = document.getElementById("better");
+    this.unsaved = new Map(); // by step: forms that were closed without saving, to read on before going on with them
     this.read();
     article.addEventListener("draft:restored", () => this.read(), { signal });
     article.addEventListener(
@@ -40,6 +42,11 @@ class BetterActions {
       { signal },
     );
     this.dialog.addEventListener(
+      "close",
+      () => this.dialog.returnValue === SAVED || this.unsaved.set(this.index, this.dialog.querySelector("form")),
+      { signal },
+    );
+    this.dialog.addEventListener(
       "submit",
       (event) => {
         event.preventDefault();
@@ -51,6 +58,7 @@ class BetterActions {
 
   read() {
     const previous = this.actions ?? new Map();
+    this.unsaved.clear();
     this.actions = new Map(JSON.parse(this.field.value || "[]").map((action) => [action.index, action]));
     for (const index of new Set([...previous.keys(), ...this.actions.keys()])) this.paint(index);
   }
@@ -61,11 +69,21 @@ class BetterActions {
   }
 
   async write(index) {
-    const before = this.actions.get(index)?.message;
-    const loaded = await this.load(index, before ? (callOf(before)?.name ?? "") : undefined);
-    if (!loaded) return;
-    if (before) fill(this.dialog.querySelector("form"), before);
+    if (this.unsaved.has(index)) this.showAgain(index);
+    else {
+      const before = this.actions.get(index)?.message;
+      const loaded = await this.load(index, before ? (callOf(before)?.name ?? "") : undefined);
+      if (!loaded) return;
+      if (before) fill(this.dialog.querySelector("form"), before);
+    }
+    this.dialog.returnValue = "";
     this.dialog.showModal();
+  }
+
+  showAgain(index) {
+    this.index = index;
+    this.request = null; // another step's form that is still to come
+    this.dialog.replaceChildren(this.unsaved.get(index));
   }
 
   async load(index, tool) {
@@ -96,7 +114,7 @@ class BetterActions {
     const { result, data, detail } = await post(form.getAttribute("action"), Object.fromEntries(new FormData(form)));
     if (this.signal.aborted) return;
     if (result === "done") {
-      if (form.isConnected) this.dialog.close(); // otherwise it's open for another step by now
+      if (form.isConnected) this.dialog.close(SAVED); // otherwise it's open for another step by now
       this.put(Number(form.dataset.index), data.message, null);
       return;
     }
@@ -108,6 +126,7 @@ class BetterActions {
 
   put(index, message, policy) {
     removePending(this.article.dataset.item, "endings", index);
+    this.unsaved.delete(index);
     this.actions.set(index, { index, message, policy });
     this.paint(index);
     this.keep();
@@ -201,6 +220,7 @@ class BetterActions {
 
   remove(index) {
     removePending(this.article.dataset.item, "endings", index);
+    this.unsaved.delete(index);
     this.actions.delete(index);
     this.paint(index);
     this.keep();
