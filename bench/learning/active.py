@@ -1,4 +1,4 @@
-"""Which pairs to ask about: accuracy of reward models on pairs chosen by the orders of a queue, against random pairs.
+"""Which pairs to ask about: what reward models and policies learn from pairs chosen by the orders of a queue, against random pairs.
 
 An ensemble learns from random pairs and chooses as many again among the others; the models are then trained anew on both. The goal is the accuracy
 of twice as many random pairs. All are labeled by the simulated annotators' majority.
@@ -6,6 +6,7 @@ of twice as many random pairs. All are labeled by the simulated annotators' majo
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from apps.demo import recipe
 from bench.learning.annotators import majority_row, which_differ
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.pairs import pair
-from bench.learning.training import parted, play_own, settings
+from bench.learning.training import from_pairs, parted, play_own, settings
 from contract.trajectory import Trajectory
 from trainer.statistics import proportion
 
@@ -22,6 +23,8 @@ FIRST = 60
 MODELS = 3
 POOL_PAIRS_A_TASK = 3
 HELD_OUT_PAIRS_A_TASK = 6
+DPO_STEPS = 60
+"""For every choice of pairs, so that a policy isn't better merely because it was trained longer."""
 
 
 class Candidate(NamedTuple):
@@ -73,6 +76,23 @@ def active(bench: Bench) -> Outcome:
     mean, n = accuracy[f"informative-{2 * FIRST}"], all_reports[0]["held_out_accuracy"]["n"]
     after = proportion(round(mean * n), n)._replace(value=mean)
     return outcome(bench, "active", total, before=accuracy[f"random-{2 * FIRST}"], after=after, accuracy=accuracy)
+
+
+def active_dpo(bench: Bench) -> Outcome:
+    """Step-level DPO on each choice of pairs of `active`. `gains` has the gain in success by choice; `after` is with 2 · FIRST random pairs."""
+    optimizer = {**recipe.DPO, "max_steps": DPO_STEPS}
+    outcomes = {
+        name: from_pairs(
+            bench,
+            f"active-dpo-{name}",
+            (f"../active-{name}.jsonl", "../active-held-out.jsonl"),
+            scope="step",
+            optimizer=optimizer,
+        )
+        for name in active(bench).more["accuracy"]
+    }
+    gains = {name: result.more["gain"] for name, result in outcomes.items()}
+    return replace(outcomes[f"random-{2 * FIRST}"], stage="active-dpo", more={"gains": gains})
 
 
 def candidates(rollouts: list[Trajectory], *, seed: int) -> list[Candidate]:

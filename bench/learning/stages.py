@@ -5,7 +5,7 @@ from typing import Any
 
 from apps.demo import recipe
 from bench.learning import credit
-from bench.learning.active import active
+from bench.learning.active import active, active_dpo
 from bench.learning.corrections import CORRECTIONS
 from bench.learning.curation import curation
 from bench.learning.harness import Bench, Outcome, outcome
@@ -188,6 +188,7 @@ STAGES: dict[str, Stage] = {
     **DPO_ROUNDS,
     **CORRECTIONS,
     "active": active,
+    "active-dpo": active_dpo,
     "curation": curation,
     "process": process,
     "grpo-masked": grpo_masked,

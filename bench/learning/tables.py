@@ -57,7 +57,7 @@ def accuracy_table(outcomes: Sequence[StoredOutcome]) -> str:
     if not outcomes:
         return ""
     names = list(outcomes[0]["accuracy"])
-    head = ["seed", "held-out pairs", *(f"{name.rpartition('-')[2]} {name.rpartition('-')[0]}" for name in names)]
+    head = ["seed", "held-out pairs", *map(choice_text, names)]
     rows = [
         [str(outcome["seed"]), str(outcome["n"]), *(f"{100 * outcome['accuracy'][name]:.1f} %" for name in names)]
         for outcome in outcomes
@@ -65,6 +65,31 @@ def accuracy_table(outcomes: Sequence[StoredOutcome]) -> str:
     means = (fmean(outcome["accuracy"][name] for outcome in outcomes) for name in names)
     rows.append(["mean", str(sum(outcome["n"] for outcome in outcomes)), *(f"{100 * mean:.1f} %" for mean in means)])
     return lines([head, ["---"] * len(head), *rows])
+
+
+def gains_table(outcomes: Sequence[StoredOutcome]) -> str:
+    """Gains of policies by number and choice of pairs, a row for each seed, and their mean."""
+    if not outcomes:
+        return ""
+    names = list(outcomes[0]["gains"])
+    head = ["seed", "first model", *map(choice_text, names)]
+    rows = [
+        [
+            str(outcome["seed"]),
+            f"{100 * outcome['before']:.1f} %",
+            *(gain_text(outcome["gains"][name]) for name in names),
+        ]
+        for outcome in outcomes
+    ]
+    means = (fmean(outcome["gains"][name]["value"] for outcome in outcomes) for name in names)
+    rows.append(["mean", "", *map(points, means)])
+    return lines([head, ["---"] * len(head), *rows])
+
+
+def choice_text(name: str) -> str:
+    """120 uncertain"""
+    order, _, number = name.rpartition("-")
+    return f"{number} {order}"
 
 
 def distance_table(outcomes: Sequence[StoredOutcome]) -> str:
@@ -155,6 +180,7 @@ def ranked_text(ranked: Mapping[str, float]) -> str:
 
 OWN_TABLES = {
     "active": accuracy_table,
+    "active-dpo": gains_table,
     "over-optimization": distance_table,
     "over-optimization-success-first": distance_table,
     "human-grpo": preference_table,

@@ -66,3 +66,15 @@ def test_half_of_the_pairs_are_chosen_and_the_first_are_shared(tmp_path: Path, m
     assert all(len(set(lines)) == len(lines) for lines in asked.values())
     assert outcome.more["accuracy"] == dict.fromkeys(asked, 0.9)
     assert (outcome.before, outcome.after, outcome.n) == (0.9, 0.9, 6)
+
+
+def test_policies_learn_from_each_choice_for_as_many_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(active, "FIRST", 5)
+    outcome = STAGES["active-dpo"](Recorded(tmp_path, seed=0))
+    choices = ("random-5", "random-10", "random-20", "uncertain-10", "informative-10", "undecided-10")
+    configs = {name: json.loads((tmp_path / f"active-dpo-{name}.json").read_text()) for name in choices}
+    assert {name: config["data"]["train"] for name, config in configs.items()} == {
+        name: f"../active-{name}.jsonl" for name in choices
+    }
+    assert {config["optimizer"]["max_steps"] for config in configs.values()} == {active.DPO_STEPS}
+    assert set(outcome.more["gains"]) == set(choices)

@@ -115,6 +115,20 @@ def test_accuracies_have_a_column_for_each_choice_of_pairs_and_their_mean(tmp_pa
     ]
 
 
+def test_gains_have_a_column_for_each_choice_of_pairs_and_their_mean(tmp_path: Path) -> None:
+    for seed, gain in ((12, 0.1), (14, 0.2)):
+        gains = {name: an_outcome(seed, gain).more["gain"] for name in ("random-60", "undecided-120")}
+        keep(tmp_path, replace(an_outcome(seed, gain), stage="active-dpo", more={"gains": gains}))
+    page = "<!-- results of active-dpo -->\n<!-- end of results -->"
+    assert with_tables(page, tmp_path).splitlines()[1:-1] == [
+        "| seed | first model | 60 random | 120 undecided |",
+        "| --- | --- | --- | --- |",
+        "| 12 | 40.0 % | +10.0 (+5.0 to +15.0) | +10.0 (+5.0 to +15.0) |",
+        "| 14 | 40.0 % | +20.0 (+15.0 to +25.0) | +20.0 (+15.0 to +25.0) |",
+        "| mean |  | +15.0 | +15.0 |",
+    ]
+
+
 def test_each_amount_of_preferences_has_a_row_with_its_curve(tmp_path: Path) -> None:
     share = {
         "pairs": 76,
