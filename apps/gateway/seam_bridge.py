@@ -37,6 +37,8 @@ MAX_AFTER_END = 8
 """Maximum number of tokens that a chat template adds after the token that ends a turn, such as a line break."""
 UNSUPPORTED = (403, 404, 405, 501)
 """Status codes of servers that don't support these requests. vLLM without `--enable-scale-out` returns 403."""
+STOPS = ("stop", "stop_token_ids")
+"""Parameters of a request that may cut its reply."""
 MAX_TOKENS = 1 << 20
 """Maximum length of a call to continue. A server may return millions of tokens, and all are read at once."""
 MAX_CALLS = 2000
@@ -185,8 +187,8 @@ async def _stored_tokens_of(session: Session, call_id: UUID) -> Continued | None
 
 def tokens_of(call_id: UUID) -> Continued | None:
     """The tokens of a stored call in which the policy ended its turn; None if some aren't stored, or there are too many calls."""
-    reply = Call.objects.filter(pk=call_id).values_list("reply", flat=True).first()
-    if not _has_ended_turn(reply):
+    call = Call.objects.filter(pk=call_id).only("request", "reply").first()
+    if call is None or not _has_ended_turn(call):
         return None
     with connection.cursor() as cursor:
         cursor.execute(CHAIN, [call_id, MAX_CALLS])
@@ -197,11 +199,15 @@ def tokens_of(call_id: UUID) -> Continued | None:
     return Continued(np.concatenate(pieces), len(pieces[0]))
 
 
-def _has_ended_turn(reply: Any) -> bool:
+def _has_ended_turn(call: Call) -> bool:
     """Whether the last token is the one that ends a turn; it isn't if a limit or a stop string cut the reply."""
-    choices = mapping(reply).get("choices")
+    choices = mapping(call.reply).get("choices")
     choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
-    return choice.get("finish_reason") in ("stop", "tool_calls") and choice.get("stop_reason") is None
+    if choice.get("finish_reason") not in ("stop", "tool_calls"):
+        return False
+    if "stop_reason" in choice:
+        return choice["stop_reason"] is None
+    return not any(map(mapping(call.request).get, STOPS))  # a split's replies don't say what cut them
 
 
 def _has_late_system_message(messages: Sequence[dict[str, Any]]) -> bool:

@@ -10,6 +10,8 @@ from apps.gateway.kept_values import KeptValues, NoEvent
 DONE = b"[DONE]"
 JOINED = ("content", "refusal", "reasoning", "reasoning_content")
 """Message texts that are streamed in parts."""
+END = ("finish_reason", "stop_reason")
+"""Why a choice ended. vLLM also names the stop string or token that cut it."""
 MAX_LINES = 10_000
 """Data lines per event. A one-byte line takes about fifty bytes of memory."""
 MAX_CHOICES = 128
@@ -111,7 +113,9 @@ class _Choice:
                 self._kept.put(self._message, name, value)
         self._kept.extend(self._logprobs, (piece.get("logprobs") or {}).get("content") or [])
         if piece.get("finish_reason"):
-            self._kept.put(self._fields, "finish_reason", piece["finish_reason"])
+            for name in END:
+                if name in piece:
+                    self._kept.put(self._fields, name, piece[name])
 
     def _add_calls(self, parts: list[dict[str, Any]]) -> None:
         for part in parts:

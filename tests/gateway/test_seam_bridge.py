@@ -175,9 +175,10 @@ def test_an_agent_goes_on_while_the_database_is_away(
         lambda upstream: Call.objects.update(sampled_ids=None),
         lambda upstream: Call.objects.update(reply={"choices": [{"finish_reason": "length"}]}),
         lambda upstream: Call.objects.update(reply={"choices": [{"finish_reason": "stop", "stop_reason": "END"}]}),
+        lambda upstream: Call.objects.update(request={"stop": ["\n"]}),
         lambda upstream: upstream.fails_at.update({RENDER: 503}),
     ],
-    ids=["images", "tokens aren't stored", "cut by the limit", "cut by a stop string", "no answer"],
+    ids=["images", "tokens aren't stored", "cut by the limit", "cut by a stop string", "perhaps cut", "no answer"],
 )
 def test_what_cant_be_joined_has_a_seam(agent: Agent, upstream: Upstream, change: Callable[[Upstream], object]) -> None:
     first = respelled(agent.reply(ASK))

@@ -67,6 +67,14 @@ def test_calls_that_a_server_gives_the_same_index_stay_apart(index: dict[str, in
     ]
 
 
+def test_a_streamed_reply_says_what_cut_it() -> None:
+    reply = StreamedReply()
+    reply.add({"choices": [{"index": 0, "delta": {"content": "look"}, "finish_reason": None}]})
+    reply.add({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "stop_reason": "\n"}]})
+    [choice] = reply.completion()["choices"]
+    assert (choice["finish_reason"], choice["stop_reason"]) == ("stop", "\n")
+
+
 def test_a_streamed_turn_is_continued_by_tokens(agent: Agent) -> None:
     agent.ask(ASK, stream=True)
     agent.ask(ASK, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Thanks."}, stream=True)
