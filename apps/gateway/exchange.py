@@ -94,8 +94,12 @@ class Exchange:
             if (replay := await self._replay(call_id)) is not None:
                 return replay
             self.headers = SAMPLED_AGAIN
-        await self._recorder.admit_call(self.cached)
-        await self._recorder.begin(self.cached)
+        try:
+            await self._recorder.admit_call(self.cached)
+            await self._recorder.begin(self.cached)
+        except GatewayRefusal:
+            self._note_unanswered()
+            raise
         asyncio.get_running_loop().call_later(DIGESTS_SECONDS, self._compute_digests)
         try:
             return await cancel_on_disconnect(self._forward(), receive)
@@ -159,6 +163,11 @@ class Exchange:
     def _refuse_if_ended(self) -> None:
         if not self.session.is_open:
             raise SessionEnded(f"This session is {self.session.state}. Create another one with POST /api/v1/sessions.")
+
+    def _note_unanswered(self) -> None:
+        """A retry of this request mustn't get the reply to an earlier one with the same body, which the agent has."""
+        if not self.is_retry:
+            self.cached.graph.note_failure(self._digest)
 
     @property
     def _may_fail_over(self) -> bool:

@@ -11,10 +11,11 @@ import httpx
 import pytest
 import redis
 from django.conf import settings
+from django.db import OperationalError
 from django.test import Client
 
 from apps.accounts.models import Membership, Role
-from apps.gateway import asgi, sessions
+from apps.gateway import asgi, recorder, sessions
 from apps.gateway.models import Call
 from apps.gateway.queries import cost_of
 from apps.gateway.recorder import Recorder
@@ -23,7 +24,7 @@ from apps.gateway.spending.costs import Cost, dollars, exact
 from apps.policies import registration
 from tests import factories
 from tests.gateway.conftest import Agent
-from tests.gateway.upstream import Upstream
+from tests.gateway.upstream import Upstream, says
 
 ASK = {"role": "user", "content": "Where is the lamp?"}
 READ, WRITTEN = 34, 6
@@ -139,6 +140,19 @@ def test_requests_beyond_a_minutes_limit_wait_for_all_processes_alike(
     assert (len(upstream.requests), Call.objects.count()) == (2, 2)
 
 
+def test_a_sample_that_had_to_wait_isnt_answered_with_an_earlier_one_to_the_same_prompt(
+    agent: Agent, upstream: Upstream, limit: Callable[..., None]
+) -> None:
+    upstream.replies = [says("On the shelf."), says("Under it.")]
+    assert agent.reply(ASK)["content"] == "On the shelf."
+    limit(requests_a_minute=1)
+    assert [agent.ask(ASK).status_code for _ in range(2)] == [200, 429]
+    limit()
+    again = agent.ask(ASK, headers={"x-stainless-retry-count": "1"})
+    assert "x-retrace-replayed" not in again.headers
+    assert len(upstream.requests) == 3
+
+
 def test_a_session_that_has_had_its_tokens_waits_and_others_go_on(
     agent: Agent, gateway_url: str, open_session: Callable[..., sessions.NewSession], limit: Callable[..., None]
 ) -> None:
@@ -179,6 +193,26 @@ def test_while_valkey_is_away_calls_pass(
     limit(requests_a_minute=1)
     monkeypatch.setattr(counters.Counters, "_run", away)
     assert [agent.ask(ASK).status_code for _ in range(2)] == [200, 200]
+
+
+@pytest.mark.parametrize(("setting", "status"), [("pass", 200), ("refuse", 503)])
+def test_while_spending_cant_be_summed_a_setting_decides_whether_calls_pass(
+    agent: Agent,
+    limit: Callable[..., None],
+    price: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+    setting: str,
+    status: int,
+) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("the connection is lost")
+
+    limit(dollars_a_day=Decimal("0.01"))
+    price("1", "0")
+    settings.GATEWAY_WITHOUT_DATABASE = setting
+    monkeypatch.setattr(recorder, "spent_since", away)
+    assert agent.ask(ASK).status_code == status
 
 
 def test_owners_set_prices_and_limits_on_a_page(client: Client, price: Callable[..., None], agent: Agent) -> None:

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import redis.asyncio
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
 from apps.gateway.refusals import LimitReached, RateLimited, RecorderAway
@@ -116,7 +117,7 @@ class Counters:
         self._valkey: redis.asyncio.Redis | None = None
 
     async def admit(self, limits: UsageLimits, session_id: UUID) -> None:
-        """Count a request, or refuse it. While Valkey is down, a setting decides whether requests pass uncounted.
+        """Count a request, or refuse it. While Valkey or the database is down, a setting decides whether requests pass uncounted.
 
         Raises RateLimited, LimitReached, RecorderAway.
         """
@@ -140,8 +141,8 @@ class Counters:
                         wait=float(value),
                     )
                 await self._begin_day(limits.workspace_id, budget, int(value))
-        except (RedisError, OSError, TimeoutError):
-            logger.warning("Valkey is down: the limits of workspace %s can't be checked", limits.workspace_id)
+        except (RedisError, OSError, TimeoutError, OperationalError, InterfaceError):
+            logger.warning("The limits of workspace %s can't be checked", limits.workspace_id, exc_info=True)
             if settings.GATEWAY_WITHOUT_DATABASE == "refuse":
                 raise RecorderAway("Limits can't be checked now. Try again in a moment.") from None
 
