@@ -1,6 +1,6 @@
 """Reward models as components: one scores whole trajectories, one scores turns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -31,18 +31,12 @@ class LearnedOutcome:
         self.model = ready(load_reward_model(config, folder, compute_dtype("auto"), pad))
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
-        rendered_by_index = {
-            index: prompt
-            for index, trajectory in enumerate(trajectories)
-            if (prompt := rendered(self.tokenizer, trajectory))
-        }
+        return scored_if_rendered(self.tokenizer, trajectories, self._scores)
+
+    def _scores(self, prompts: list[Rendered]) -> list[Score]:
         pad = int(self.tokenizer.pad_token_id)
-        rewards = rewards_of(self.model, list(rendered_by_index.values()), pad_id=pad, batch_size=self.term.batch_size)
-        scored = {
-            index: Score(2 * torch.tensor(reward).sigmoid().item() - 1, details={"logit": reward})
-            for index, reward in zip(rendered_by_index, rewards, strict=True)
-        }
-        return [scored.get(index, Score(None)) for index in range(len(trajectories))]
+        rewards = rewards_of(self.model, prompts, pad_id=pad, batch_size=self.term.batch_size)
+        return [Score(2 * torch.tensor(reward).sigmoid().item() - 1, details={"logit": reward}) for reward in rewards]
 
 
 class LearnedProcess:
@@ -55,16 +49,26 @@ class LearnedProcess:
         self.model = ready(load_process_model(config, folder, compute_dtype("auto")))
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
-        rendered_by_index = {
-            index: prompt
-            for index, trajectory in enumerate(trajectories)
-            if (prompt := rendered(self.tokenizer, trajectory))
-        }
+        return scored_if_rendered(self.tokenizer, trajectories, self._scores)
+
+    def _scores(self, prompts: list[Rendered]) -> list[Score]:
         pad = int(self.tokenizer.pad_token_id)
-        scores = step_scores(self.model, list(rendered_by_index.values()), pad_id=pad, batch_size=self.term.batch_size)
+        scores = step_scores(self.model, prompts, pad_id=pad, batch_size=self.term.batch_size)
         reduce = fmean if self.term.reduce == "mean" else min
-        scored = {index: Score(reduce(turns), turns) for index, turns in zip(rendered_by_index, scores, strict=True)}
-        return [scored.get(index, Score(None)) for index in range(len(trajectories))]
+        return [Score(reduce(turns), turns) for turns in scores]
+
+
+def scored_if_rendered(
+    tokenizer: PreTrainedTokenizerBase,
+    trajectories: Sequence[Trajectory],
+    scores_of: Callable[[list[Rendered]], list[Score]],
+) -> list[Score]:
+    """A score per trajectory, from one call for all that can be rendered; None for the others."""
+    prompts = {
+        index: prompt for index, trajectory in enumerate(trajectories) if (prompt := rendered(tokenizer, trajectory))
+    }
+    scored = dict(zip(prompts, scores_of(list(prompts.values())), strict=True))
+    return [scored.get(index, Score(None)) for index in range(len(trajectories))]
 
 
 def rendered(tokenizer: PreTrainedTokenizerBase, trajectory: Trajectory) -> Rendered | None:
