@@ -81,7 +81,12 @@ class CachedSession:
             rules = await in_database(rules_of, session.workspace_id, rule_version) if rule_version else ()
             self.rules, self.rule_version = rules, rule_version
         await self.read_terms()
-        self.graph.add(Node.of_columns(*row[4:]) for row in rows if row[4] is not None)
+        for status, is_retry, *columns in (row[4:] for row in rows if row[4] is not None):
+            if status == Call.Status.OK:
+                self.graph.add([Node.of_columns(*columns)])
+            elif not is_retry:
+                call_id, body_digest = columns[:2]
+                self.graph.note_failure(bytes(body_digest), call_id)
         return True
 
     async def read_terms(self) -> None:
@@ -109,9 +114,9 @@ def _by_key(digest: str) -> QuerySet[Session]:
 def _news(digest: str, since: UUID) -> QuerySet[Session, Any]:
     """The session's columns that may have changed, with each of its calls since then, or without one."""
     version = RuleVersion.objects.filter(pk=OuterRef("workspace")).values("number")
-    answered = FilteredRelation("calls", condition=Q(calls__status=Call.Status.OK, calls__id__gte=since))
-    valid = Session.objects.with_valid_keys().filter(key_digest=digest).annotate(answered=answered)
-    of_calls = (f"answered__{column}" for column in NODE_COLUMNS)
+    recent = FilteredRelation("calls", condition=Q(calls__id__gte=since))
+    valid = Session.objects.with_valid_keys().filter(key_digest=digest).annotate(recent=recent)
+    of_calls = (f"recent__{column}" for column in ("status", "is_retry", *NODE_COLUMNS))
     return valid.values_list("state", "tokens_used", "policy_id", Subquery(version), *of_calls)
 
 

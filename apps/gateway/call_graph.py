@@ -101,9 +101,11 @@ class CallGraph:
     tokens: int = field(default=0, init=False)
     """Total tokens used."""
     last: UUID | None = field(default=None, init=False)
-    """The latest call."""
+    """The latest call, answered or not."""
     _by_body: dict[bytes, UUID] = field(default_factory=dict, init=False)
-    """The latest call with each request, unless it was made again since then, without success."""
+    """The latest call with each request."""
+    _failed: dict[bytes, UUID] = field(default_factory=dict, init=False)
+    """The latest failed call with each request, not counting retries."""
     _by_chat: dict[bytes, Node] = field(default_factory=dict, init=False)
     """Of equal chats, the one that was added last."""
     _by_sequence: dict[int, dict[bytes, list[Node]]] = field(default_factory=dict, init=False)
@@ -122,19 +124,25 @@ class CallGraph:
 
     def _index(self, node: Node) -> None:
         self.tokens += node.tokens
-        self.last = max(self.last or node.id, node.id)
-        self._by_body[node.body_digest] = max(self._by_body.get(node.body_digest, node.id), node.id)
+        self._note_latest(self._by_body, node.body_digest, node.id)
         self._by_chat[node.chat_digest] = node
         if node.sequence_length and node.sequence_digest is not None:
             self._by_sequence.setdefault(node.sequence_length, {}).setdefault(node.sequence_digest, []).append(node)
 
     def same_request(self, body_digest: bytes) -> UUID | None:
-        """The call whose reply a retry with exactly this request body has missed."""
-        return self._by_body.get(body_digest)
+        """The call whose reply a retry with exactly this request body has missed. If one failed later, a retry is of that, not of an earlier sample,
+        which the agent has.
+        """
+        answered = self._by_body.get(body_digest)
+        return None if answered is None or answered < self._failed.get(body_digest, answered) else answered
 
-    def note_failure(self, body_digest: bytes) -> None:
-        """A call with this body failed: a retry is of this one, not of an earlier sample, which the agent has."""
-        self._by_body.pop(body_digest, None)
+    def note_failure(self, body_digest: bytes, call_id: UUID) -> None:
+        """A call with this body, not itself a retry, failed or was refused."""
+        self._note_latest(self._failed, body_digest, call_id)
+
+    def _note_latest(self, calls: dict[bytes, UUID], body_digest: bytes, call_id: UUID) -> None:
+        calls[body_digest] = max(calls.get(body_digest, call_id), call_id)
+        self.last = max(self.last or call_id, call_id)
 
     def continued(self, chat_digests: Sequence[bytes]) -> Node | None:
         """The call whose chat is the longest prefix of a chat with these digests."""

@@ -167,7 +167,7 @@ class Exchange:
     def _note_unanswered(self) -> None:
         """A retry of this request mustn't get the reply to an earlier one with the same body, which the agent has."""
         if not self.is_retry:
-            self.cached.graph.note_failure(self._digest)
+            self.cached.graph.note_failure(self._digest, new_id())
 
     @property
     def _may_fail_over(self) -> bool:

@@ -198,7 +198,7 @@ class Recorder:
             if is_kept:  # of calls that continue a lost one, only a part would be stored
                 cached.graph.add([Node.of(call)])
         elif not call.is_retry:
-            cached.graph.note_failure(bytes(call.body_digest))
+            cached.graph.note_failure(bytes(call.body_digest), call.id)
         self._notify_viewers(call.session_id)
         if (limits := cached.terms.limits) is not None:
             dollars = call.cost or Decimal(0)

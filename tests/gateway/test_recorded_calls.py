@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.gateway import sessions
+from apps.gateway import asgi, sessions
 from apps.gateway.models import Call, Join, Path
+from apps.gateway.recorder import Recorder
 from apps.gateway.session_trajectories import ids_from
 from apps.gateway.streamed_response import StreamedResponse
 from tests import factories
@@ -145,6 +146,19 @@ def test_a_retry_of_a_second_sample_isnt_answered_with_the_first(agent: Agent, u
     assert len(upstream.requests) == 3
     sessions.finish_session(session=agent.session)
     assert Path.objects.count() == 2
+
+
+def test_what_failed_in_one_process_isnt_answered_with_an_earlier_sample_by_another(
+    agent: Agent, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upstream.replies = [says("On the shelf."), says("Under it.")]
+    assert agent.reply(ASK)["content"] == "On the shelf."
+    upstream.status = 503
+    assert agent.ask(ASK).status_code == 503
+    upstream.status = 200
+    monkeypatch.setattr(asgi, "recorder", Recorder(asgi.recorder.spool.folder))
+    again = agent.ask(ASK, headers={"x-stainless-retry-count": "1"})
+    assert again.json()["choices"][0]["message"]["content"] == "Under it."
 
 
 def test_a_finished_session_is_a_trajectory_with_its_tokens_and_its_outcome(agent: Agent, upstream: Upstream) -> None:
