@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from contract import jsontext
-from contract.completions import arguments_of
+from contract.completions import arguments_of, called_in, calls_in
 from contract.values import Json
 
 DIGEST_BYTES = 16
@@ -30,7 +30,7 @@ def normalized(message: Json) -> Json:
     content = message.get("content")
     if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
         content = "".join(str(part.get("text") or "") for part in content)
-    calls = message.get("tool_calls")
+    calls = calls_in(message)
     fields: dict[str, Any] = {
         "role": message.get("role"),
         "content": content or "",
@@ -56,10 +56,10 @@ def prefix_digests(
 
 
 def _called(call: Json) -> Json:
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict):
+    function = called_in(call) if isinstance(call, dict) else None
+    if not function or not isinstance(function, dict):
         return call
-    return [call.get("id"), function.get("name"), arguments_of(function.get("arguments"))]
+    return [call.get("id"), function.get("name"), arguments_of(function.get("arguments") or function.get("input"))]
 
 
 def digest_of(value: Json) -> bytes:

@@ -31,9 +31,15 @@ def message_from(wire: dict[str, Any]) -> Message:
     message: Message = {"role": "assistant", "content": content if are_parts(content) else text_of(content)}
     if reasoning := wire.get("reasoning_content") or wire.get("reasoning"):
         message["reasoning_content"] = text_of(reasoning)
-    if wire.get("tool_calls"):
-        message["tool_calls"] = [call_from(call) for call in wire["tool_calls"]]
+    if calls := calls_in(wire):
+        message["tool_calls"] = [call_from(call) for call in calls]
     return message
+
+
+def calls_in(wire: dict[str, Any]) -> Any:
+    """The tool calls of a message as its server sent them, the only one of the legacy `function_call` included."""
+    legacy = wire.get("function_call")
+    return wire.get("tool_calls") or ([{"function": legacy}] if legacy else [])
 
 
 def are_parts(content: Any) -> bool:
@@ -47,7 +53,7 @@ def text_of(value: Any) -> str:
 
 
 def call_from(wire: dict[str, Any]) -> dict[str, Any]:
-    function = wire.get("function") or wire.get("custom") or {}  # a custom tool takes text
+    function = called_in(wire)
     return {
         "id": str(wire.get("id") or ""),
         "type": "function",
@@ -56,6 +62,11 @@ def call_from(wire: dict[str, Any]) -> dict[str, Any]:
             "arguments": arguments_of(function.get("arguments") or function.get("input")),
         },
     }
+
+
+def called_in(call: dict[str, Any]) -> Any:
+    """The name and the arguments of a call's tool. A custom tool takes text, as `input`."""
+    return call.get("function") or call.get("custom") or {}
 
 
 def arguments_of(wire: Any) -> Any:

@@ -14,6 +14,8 @@ END = ("finish_reason", "stop_reason")
 """Why a choice ended. vLLM also names the stop string or token that cut it."""
 MAX_LINES = 10_000
 """Data lines per event. A one-byte line takes about fifty bytes of memory."""
+CALLED = {"function": ("name", "arguments"), "custom": ("name", "input")}
+"""What a call says of its tool, by the tool's type. A custom tool takes text."""
 MAX_CHOICES = 128
 MAX_TOOL_CALLS = 1000
 """Per message."""
@@ -92,6 +94,9 @@ class _Choice:
         self._fields: dict[str, Any] = {"finish_reason": None}
         self._message: dict[str, Any] = {"role": "assistant", "content": None}
         self._texts: dict[str, list[str]] = {}
+        self._lists: dict[str, list[Any]] = {}
+        """Other parts of the message that come a few entries at a time, such as annotations."""
+        self._legacy_call: _Call | None = None
         self._calls: list[_Call] = []
         self._latest: dict[Any, _Call] = {}
         """The latest call with each index."""
@@ -109,6 +114,11 @@ class _Choice:
                 self._texts.setdefault(name, []).append(_text(value))
             elif name == "tool_calls":
                 self._add_calls(value)
+            elif name == "function_call":
+                self._legacy_call = self._legacy_call or _Call(self._kept)
+                self._legacy_call.add({"function": value})
+            elif isinstance(value, list):
+                self._kept.extend(self._lists.setdefault(name, []), value)
             else:
                 self._kept.put(self._message, name, value)
         self._kept.extend(self._logprobs, (piece.get("logprobs") or {}).get("content") or [])
@@ -128,7 +138,9 @@ class _Choice:
             call.add(part)
 
     def whole(self) -> dict[str, Any]:
-        message = self._message | {name: "".join(pieces) for name, pieces in self._texts.items()}
+        message = self._message | {name: "".join(pieces) for name, pieces in self._texts.items()} | self._lists
+        if self._legacy_call:
+            message["function_call"] = self._legacy_call.whole()["function"]
         if self._calls:
             message["tool_calls"] = [{"index": index, **call.whole()} for index, call in enumerate(self._calls)]
         logprobs = {"logprobs": {"content": self._logprobs}} if self._logprobs else {}
@@ -139,24 +151,31 @@ class _Call:
     def __init__(self, kept: KeptValues) -> None:
         self._kept = kept
         self._fields: dict[str, Any] = {"id": "", "type": "function"}
-        self._name: list[str] = []
-        self._arguments: list[str] = []
+        self._texts: dict[str, list[str]] = {}
 
     def is_followed_by(self, part: dict[str, Any]) -> bool:
         """Whether the part begins another call, with this one's index: some servers give all calls index 0, or none."""
-        is_named = bool((part.get("function") or {}).get("name"))
+        is_named = bool(_called(part).get("name"))
         return is_named and bool(self._fields["id"] and part.get("id")) and part["id"] != self._fields["id"]
 
     def add(self, part: dict[str, Any]) -> None:
         if part.get("id") and not self._fields["id"]:
             self._kept.put(self._fields, "id", part["id"])
-        function = part.get("function") or {}
-        self._name.append(_text(function.get("name") or ""))
-        self._arguments.append(_text(function.get("arguments") or ""))
+        if part.get("custom"):
+            self._fields["type"] = "custom"
+        for name, text in _called(part).items():
+            if text is not None:
+                self._texts.setdefault(name, []).append(_text(text))
 
     def whole(self) -> dict[str, Any]:
-        function = {"name": "".join(self._name), "arguments": "".join(self._arguments)}
-        return {**self._fields, "function": function}
+        texts = {name: "".join(self._texts.get(name, ())) for name in CALLED[self._fields["type"]]}
+        return {**self._fields, self._fields["type"]: texts}
+
+
+def _called(part: dict[str, Any]) -> dict[str, Any]:
+    """The name and the arguments in a part of a call."""
+    called = part.get("custom") or part.get("function") or {}
+    return {name: called.get(name) for name in ("name", "arguments", "input")}
 
 
 def _text(value: Any) -> str:

@@ -75,6 +75,27 @@ def test_a_streamed_reply_says_what_cut_it() -> None:
     assert (choice["finish_reason"], choice["stop_reason"]) == ("stop", "\n")
 
 
+def test_a_custom_tools_call_is_put_together() -> None:
+    reply = StreamedReply()
+    for part in ({"id": "c", "type": "custom", "custom": {"name": "run", "input": ""}}, {"custom": {"input": "1"}}):
+        reply.add({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **part}]}}]})
+    [made] = reply.completion()["choices"][0]["message"]["tool_calls"]
+    assert made == {"index": 0, "id": "c", "type": "custom", "custom": {"name": "run", "input": "1"}}
+
+
+def test_what_a_server_streams_in_parts_is_put_together() -> None:
+    reply = StreamedReply()
+    for delta in (
+        {"function_call": {"name": "look", "arguments": ""}, "annotations": [{"url": "a"}]},
+        {"function_call": {"arguments": '{"at"'}},
+        {"function_call": {"arguments": ": 1}"}, "annotations": [{"url": "b"}]},
+    ):
+        reply.add({"choices": [{"index": 0, "delta": delta}]})
+    message = reply.completion()["choices"][0]["message"]
+    assert message["function_call"] == {"name": "look", "arguments": '{"at": 1}'}
+    assert message["annotations"] == [{"url": "a"}, {"url": "b"}]
+
+
 def test_a_streamed_turn_is_continued_by_tokens(agent: Agent) -> None:
     agent.ask(ASK, stream=True)
     agent.ask(ASK, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Thanks."}, stream=True)

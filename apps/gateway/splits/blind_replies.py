@@ -18,7 +18,7 @@ MESSAGE = {
     *("role", "content", "refusal", "reasoning", "reasoning_content"),
     *("tool_calls", "function_call", "annotations", "audio"),
 }
-CALL = {"id", "type", "function"}
+CALL = {"id", "type", "function", "custom"}
 USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
 TOO_LONG = "context_length_exceeded"
 """The code that tells agents to shorten the chat."""
@@ -60,8 +60,9 @@ def _hide_in_message(message: dict[str, Any], of_call: set[str]) -> None:
     for call in calls if isinstance(calls, list) else []:
         if isinstance(call, dict):
             keep(call, of_call)
-            if isinstance(function := call.get("function"), dict):
-                keep(function, {"name", "arguments"})
+            for kind in ("function", "custom"):
+                if isinstance(called := call.get(kind), dict):
+                    keep(called, {"name", "arguments", "input"})
 
 
 def keep(holder: dict[str, Any], names: Collection[str], *, but: Collection[str] = ()) -> None:

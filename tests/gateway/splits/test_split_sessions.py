@@ -14,11 +14,12 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership
+from apps.common.ids import new_id
 from apps.gateway import asgi, upstream
 from apps.gateway.models import Call, Session
 from apps.gateway.sessions import finish_session
 from apps.gateway.spending import terms
-from apps.gateway.splits.blind_replies import REFUSED, TOO_LONG
+from apps.gateway.splits.blind_replies import REFUSED, TOO_LONG, hide
 from apps.gateway.splits.changes import ArmPlan, change_split, switch
 from apps.gateway.splits.models import TrafficSplit
 from apps.gateway.splits.routing import fail_over, open_split_session
@@ -417,3 +418,11 @@ def test_two_calls_that_find_an_arm_away_at_once_are_led_to_the_champion_togethe
     assert [(session.policy, session.served_name, session.endpoint) for session in led] == [
         (arms.champion, "old-model", arms.champion.endpoint)
     ] * 2
+
+
+def test_a_splits_agent_gets_the_calls_of_custom_tools() -> None:
+    call = {"id": "c", "type": "custom", "custom": {"name": "run", "input": "1", "server": "secret"}}
+    reply: dict[str, Any] = {"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}]}
+    hide(reply, new_id(), created=1)
+    [shown] = reply["choices"][0]["message"]["tool_calls"]
+    assert shown == {"id": "c", "type": "custom", "custom": {"name": "run", "input": "1"}}
