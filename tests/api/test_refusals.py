@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from apps.common.pages import ApiCursorPagination
 from apps.datasets import api
 from tests import factories
 
@@ -44,9 +45,14 @@ def test_what_is_wrong_with_a_list_is_told_by_its_field(client: Client, query: s
     assert words in answer.json()["fields"][field][0]
 
 
-def test_a_page_has_as_many_rows_as_are_asked_for_and_no_more_than_the_most(client: Client) -> None:
-    assert client.get("/api/v1/trajectories?page_size=2&outcome=success").status_code == 200
-    assert client.get("/api/v1/trajectories?page_size=99999").status_code == 200
+def test_a_page_has_as_many_rows_as_are_asked_for_and_no_more_than_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = factories.member()
+    for _ in range(4):
+        factories.trajectory(of=factories.task(of=member.workspace))
+    monkeypatch.setattr(ApiCursorPagination, "max_page_size", 3)
+    client = Client(headers={"authorization": f"Bearer {factories.token(member)}"})
+    rows = [len(client.get(f"/api/v1/trajectories?page_size={size}").json()["results"]) for size in (2, 3, 99_999)]
+    assert rows == [2, 3, 3]
 
 
 def test_who_asks_in_the_wrong_way_is_told_the_right_one(client: Client) -> None:

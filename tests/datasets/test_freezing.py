@@ -18,9 +18,9 @@ from apps.annotation.models import Annotator, Queue
 from apps.annotation.review.adjudication import adjudicate
 from apps.datasets import freezing
 from apps.datasets.card import markdown
-from apps.datasets.files.splitfiles import SplitFiles, content_hash, sha256_of
+from apps.datasets.files.splitfiles import SplitFiles
 from apps.datasets.freezing import VERSIONS
-from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPreference
+from apps.datasets.models import Dataset, TaskSplit, Version, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.jobs import lifecycle
 from tests import factories
@@ -209,13 +209,6 @@ def test_a_moment_to_come_is_the_present(dataset: Dataset, member: Membership, q
     factories.preference(2, on=factories.item(of=queue))
     version = freeze(dataset, member, queue, until="2999-01-01T00:00:00Z")
     assert datetime.fromisoformat(version.recipe["until"]) <= now()
-
-
-def test_the_hash_is_that_of_sha256sum(dataset: Dataset, member: Membership, queue: Queue) -> None:
-    factories.preference(2, on=factories.item(of=queue))
-    version = freeze(dataset, member, queue)
-    sums = {split: sha256_of(Path(default_storage.path(version.files["jsonl"][split]["name"]))) for split in Split}
-    assert version.content_hash == content_hash(sums)
 
 
 def test_a_frozen_version_cannot_be_changed_or_deleted(dataset: Dataset, member: Membership, queue: Queue) -> None:

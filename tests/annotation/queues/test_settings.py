@@ -116,7 +116,7 @@ def test_what_was_answered_stays_as_it_was_asked(researcher, workspace, question
     queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2, asks=asks)
     record(assignment=take(queue, builders.rule(of=workspace)), answer=Scores({"was-it-polite": 3, "cause": "a tool"}))
     page = researcher.get(address(queue)).content.decode()
-    assert "A question that has answers can&#x27;t be removed" in page or "can't be removed" in page
+    assert "A question that has answers can't be removed" in page
     answer = researcher.post(address(queue), asking(asks, *question))
     assert answer.status_code == 422
     assert words in answer.content.decode()

@@ -64,7 +64,7 @@ def test_the_page_shows_agreement_people_and_pairs_of_people(researcher, workspa
     assert "6 judgments of 2 items" in page
     assert ">0.33<" in page  # of three pairs of judgments one agrees
     assert page.count('class="row-link"') == 3
-    assert "They share no itemss" not in page
+    assert "They share no items" not in page
     assert "every judgment is the same" in page  # for the two who always prefer a
 
 
