@@ -97,6 +97,18 @@ def test_after_the_last_row_that_pages_show_no_link_goes_on(
     assert not re.search(r"Rows? 1", last)
 
 
+def test_the_judgments_of_a_queue_lead_to_a_first_dataset_or_to_a_choice_among_those_there_are(
+    member: Membership, queue: Queue
+) -> None:
+    client, address = signed_in(member), f"{reverse('datasets:list')}?queue={queue.pk}"
+    first = client.get(address)["Location"]
+    assert first == f"{reverse('datasets:new')}?queue={queue.pk}"
+    assert client.get(first).context["form"]["name"].value() == "Shop tasks"
+    dataset = freezing.create_dataset(name="d", description="", license="", by=member)
+    choice = f"{reverse('datasets:new_version', args=[dataset.pk])}?queue={queue.pk}"
+    assert f'href="{choice}"' in client.get(address).content.decode()
+
+
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])
 def test_lower_roles_find_nothing(version: Version, role: Role) -> None:
     client = signed_in(factories.member(role, of=version.workspace))
@@ -200,7 +212,9 @@ def test_only_owners_see_whose_pseudonym_is_whose(version: Version, member: Memb
     assert "Ada Lovelace" not in signed_in(researcher).get(page).content.decode()
 
 
-def test_verifying_finds_a_changed_file(version: Version, member: Membership) -> None:
+def test_verifying_finds_a_changed_or_lost_file(
+    version: Version, member: Membership, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = reverse("datasets:verify", args=[version.dataset_id, version.number])
     assert verify(version).holds
     assert (
@@ -221,6 +235,9 @@ def test_verifying_finds_a_changed_file(version: Version, member: Membership) ->
         call_command("verify_version")
     path.unlink()
     assert not verify(version).holds
+    with pytest.raises(CommandError, match="1 of 1"):
+        call_command("verify_version")
+    assert re.search(r"missing +DIFFERS  train.jsonl", capsys.readouterr().out)
 
 
 def test_who_judged_elsewhere_is_shown_as_imported(member: Membership, version: Version) -> None:

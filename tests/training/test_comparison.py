@@ -64,7 +64,7 @@ def test_the_page_asks_as_much_for_three_runs_as_for_two(client: Client, member)
 def test_one_run_or_nonsense_asks_for_a_choice_and_too_many_are_refused(client: Client, member):
     run = a_run(member, "only")
     page = client.get(reverse("training:compare"), {"run": [str(run.pk), "nonsense"]}).content.decode()
-    assert "checked" in page
+    assert f'value="{run.pk}" checked' in " ".join(page.split())
     assert "data-compare" not in page
     many = [str(a_run(member, f"run-{number}").pk) for number in range(7)]
     assert "Choose at most 6 training runs" in client.get(reverse("training:compare"), {"run": many}).content.decode()
