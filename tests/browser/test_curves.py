@@ -250,10 +250,12 @@ def test_the_curves_are_drawn_again_in_the_other_theme(open_as, researcher):
     page.goto(f"/runs/{measured(researcher).pk}/")
     canvas = page.locator("#chart-loss canvas")
     expect(canvas).to_be_visible()
-    by_day = canvas.evaluate("canvas => canvas.toDataURL()")
+    drawn = "document.querySelector('#chart-loss canvas').toDataURL()"
+    by_day = page.evaluate(drawn)
     page.keyboard.press("T")
-    page.wait_for_timeout(200)
-    assert canvas.evaluate("canvas => canvas.toDataURL()") != by_day
+    page.wait_for_function(f"by_day => {drawn} !== by_day", arg=by_day)
+    page.keyboard.press("T")
+    page.wait_for_function(f"by_day => {drawn} === by_day", arg=by_day)  # it was complete
 
 
 def test_curves_that_cannot_be_fetched_are_asked_for_again(open_as, researcher, console):

@@ -274,8 +274,11 @@ def test_a_run_without_steps_is_ended_and_nothing_in_it_can_be_labeled(open_as: 
 
 def test_labels_survive_a_closed_tab_and_a_phone_can_set_them(page: Page, open_as: Open, annotator, queue):
     press(page, "3 1")
-    page.wait_for_timeout(1200)  # the draft is saved on the server
-    assert Assignment.objects.get(pk=shown(page)).draft["labels"][1]["value"] == -1
+    held = Assignment.objects.get(pk=shown(page))
+    while len(held.draft.get("labels", [])) < 2:
+        page.wait_for_timeout(50)
+        held.refresh_from_db()
+    assert held.draft["labels"][1]["value"] == -1
     page.close()
     phone = open_as(annotator.user, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     phone.goto(f"/desk/{queue.pk}/")
@@ -333,9 +336,9 @@ def test_a_dialog_that_is_left_has_its_answer_when_one_comes_back(
         press(page, "a")
         expect(page.locator("[data-alternatives-leave]")).to_be_visible()
         expect(page.locator("[data-alternatives-words]")).to_contain_text("The policy is working", timeout=60_000)
-        press(page, "Escape 3")  # labeling goes on
+        with page.expect_response("**/draft/"):
+            press(page, "Escape 3")  # labeling goes on
         expect(page.locator("#row-0 [value='1']")).to_be_checked()
-        page.wait_for_timeout(1200)  # the draft is saved on the server
         page.goto("/")
         page.goto(f"/desk/{queue.pk}/")
         ready(page)

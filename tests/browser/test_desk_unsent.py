@@ -135,8 +135,8 @@ def test_refused_answers_keep_their_texts(page: Page, console):
     for text in ("a long and careful reason", "another"):
         pairs.append(shown(page))
         press(page, "1", "r")
-        page.keyboard.type(text)
-        page.wait_for_timeout(1200)  # the draft is saved on the server
+        with page.expect_response("**/draft/"):
+            page.keyboard.type(text)
         press(page, "Control+Enter")
     Assignment.objects.filter(pk__in=pairs).update(state=Assignment.State.EXPIRED)
     page.unroute("**/judge/")
