@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -130,7 +130,8 @@ def test_a_run_keeps_its_rollouts_and_tells_its_figures(tmp_path: Path, kind: st
     assert len({rollout.id for rollout in kept}) == 8
     assert all({"reward", "reward_parts", "advantage"} <= rollout.info.keys() for rollout in kept)
     assert sum(rollout.info["advantage"] for rollout in kept[:4]) == pytest.approx(0, abs=1e-3)
-    assert all(rollout.task.held_out for rollout in read_trajectories(folder / "rollouts" / "evaluation-000003.jsonl"))
+    evaluated = list(read_trajectories(folder / "rollouts" / "evaluation-000003.jsonl"))
+    assert {rollout.task.held_out for rollout in evaluated} == {True}
     report = json.loads((folder / "report.json").read_text())
     assert (report["rollouts"], report["steps"]) == (24, 3)
     assert (report["canary"]["probes"], report["canary"]["tokens"] > 100) == (6, True)
@@ -372,10 +373,12 @@ def test_the_tokenizers_end_is_the_last_token_of_a_turn_that_was_not_cut_short(t
     folder = tmp_path / "run"
     run_here(folder, online_run(folder, "grpo", held_out=0, optimizer={"batch_size": 8, "max_steps": 1}))
     end = small_tokenizer().eos_token_id
-    for rollout in read_trajectories(folder / "rollouts" / "step-000001.jsonl"):
-        for before, step in zip(rollout.steps, rollout.steps[1:], strict=False):
-            cut_short = before.info["token_ids"][-1] != end
-            assert (step.info["context_ids"][0] == end) is cut_short
+    ends = {
+        (before.info["token_ids"][-1] == end, step.info["context_ids"][0] == end)
+        for rollout in read_trajectories(folder / "rollouts" / "step-000001.jsonl")
+        for before, step in pairwise(rollout.steps)
+    }
+    assert ends == {(True, False), (False, True)}
 
 
 @pytest.mark.parametrize("held_out", [0, 2])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 from contract.messages import Message
 from tests.trainer.policies import save_policy
@@ -130,8 +131,12 @@ def test_a_local_model_is_spoken_to_in_plain_text(tmp_path: Path):
         run_here(tmp_path, {"kind": "rollout", "policy": policy, "tasks": {"count": 2}, "budget": {"steps": 2}})
         == ExitCode.FINISHED
     )
-    for trajectory in read_trajectories(tmp_path / "trajectories.jsonl"):
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "policy")
+    first, second = read_trajectories(tmp_path / "trajectories.jsonl")
+    for trajectory in (first, second):
         assert trajectory.tools
-        for step in trajectory.steps:
-            assert step.completion_tokens == len(step.info["token_ids"]) == len(step.info["logprobs"])
-            assert "text" in step.info
+        [step] = trajectory.steps  # without a call, so it's the last one
+        assert step.completion_tokens == len(step.info["token_ids"]) == len(step.info["logprobs"])
+        prompt = tokenizer.decode(step.info["context_ids"])
+        assert ("Action Input:" in prompt, "<tools>" in prompt) == (True, False)
+        assert "text" in step.info
