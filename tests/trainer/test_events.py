@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.events import EventReader, Failed, Heartbeat, Log, Metrics, Progress, StampedEvent, event_from_json
+from contract.events import Event, EventReader, Failed, Heartbeat, Log, Metrics, Progress, StampedEvent, event_from_json
 from trainer import events as events_module
 from trainer.events import EventLog
 
@@ -65,11 +65,15 @@ def test_a_resumed_log_drops_the_half_line_of_a_killed_writer_and_counts_on(tmp_
     assert [(line.seq, line.event) for line in EventReader(path).new_events()] == [(1, Log("a")), (2, Log("b"))]
 
 
+def events_in(path: Path) -> list[Event]:
+    return [line.event for line in EventReader(path).new_events()]
+
+
 def test_the_heart_beats_while_the_work_is_busy(tmp_path: Path):
-    with EventLog(tmp_path / "events.jsonl", heartbeat_seconds=0.02):
-        time.sleep(0.2)
-    beats = [line.event for line in EventReader(tmp_path / "events.jsonl").new_events()]
-    assert len(beats) >= 3
+    path, deadline = tmp_path / "events.jsonl", time.monotonic() + 30
+    with EventLog(path, heartbeat_seconds=0.02):
+        while len(beats := events_in(path)) < 3:
+            assert time.monotonic() < deadline
     assert all(isinstance(beat, Heartbeat) and beat.memory_mb > 1 for beat in beats)
 
 
@@ -82,9 +86,10 @@ def test_the_heart_goes_on_beating_after_the_disk_was_full(tmp_path: Path, monke
         return 7.0
 
     monkeypatch.setattr(events_module, "memory_in_use_mb", full_once)
-    with EventLog(tmp_path / "events.jsonl", heartbeat_seconds=0.02):
-        time.sleep(0.2)
-    assert Heartbeat(7.0) in [line.event for line in EventReader(tmp_path / "events.jsonl").new_events()]
+    path, deadline = tmp_path / "events.jsonl", time.monotonic() + 30
+    with EventLog(path, heartbeat_seconds=0.02):
+        while Heartbeat(7.0) not in events_in(path):
+            assert time.monotonic() < deadline
 
 
 def test_threads_do_not_mix_their_lines(tmp_path: Path):

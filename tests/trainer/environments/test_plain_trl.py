@@ -34,10 +34,12 @@ def test_tools_are_methods_that_act_and_tell_what_went_wrong():
 
 def test_the_schemas_that_trl_reads_are_ours():
     factory = trl_environment(Office)
-    for name, function in inspect.getmembers(factory, inspect.isfunction):
-        if not name.startswith("_") and name not in ("reset", "get_reward"):
-            ours = next(tool for tool in Office.toolset.schemas if tool["function"]["name"] == name)
-            assert get_json_schema(function)["function"]["parameters"] == ours["function"]["parameters"]
+    read = {
+        name: get_json_schema(function)["function"]["parameters"]
+        for name, function in inspect.getmembers(factory, inspect.isfunction)
+        if not name.startswith("_") and name not in ("reset", "get_reward")
+    }
+    assert read == {tool["function"]["name"]: tool["function"]["parameters"] for tool in Office.toolset.schemas}
 
 
 def test_a_step_of_grpo_runs_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -76,7 +76,9 @@ def test_a_chat_longer_than_the_models_context_ends_its_episode_only(tmp_path: P
     model = tmp_path / "policy" / "config.json"
     model.write_text(json.dumps({**json.loads(model.read_text()), "max_position_embeddings": 16}))
     assert run_here(tmp_path, config) == ExitCode.FINISHED
-    for trajectory in trajectories(tmp_path).values():
+    ended = [*trajectories(tmp_path).values()]
+    assert len(ended) == 6
+    for trajectory in ended:
         assert trajectory.outcome.termination == "policy_error"
         assert "the model's context 16" in trajectory.info["policy_error"]
 
