@@ -11,6 +11,14 @@ def new_id() -> UUID:
     return uuid7()
 
 
+def parsed_id(text: object) -> UUID | None:
+    """The identifier that this text, as sent by a client, spells; None if it isn't one."""
+    try:
+        return UUID(str(text))
+    except ValueError:
+        return None
+
+
 def first_id_at(time: datetime) -> UUID:
     """The smallest identifier of that millisecond: `id__gte=first_id_at(t)` finds rows created since `t` by primary key."""
     milliseconds = int(time.timestamp() * 1000)

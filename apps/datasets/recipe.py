@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from apps.annotation.models import Annotator, Queue
+from apps.common.ids import parsed_id
 from apps.datasets.models import Split
 from apps.datasets.rows import ROW_TYPES
 
@@ -165,10 +165,9 @@ def check_kinds(recipe: Recipe, kinds: Iterable[str]) -> None:
 
 
 def _uuid(field: str, value: object) -> str:
-    try:
-        return str(UUID(str(value)))
-    except ValueError:
-        raise BadRecipe(field, f"{value!r} isn't an id.") from None
+    if pk := parsed_id(value):
+        return str(pk)
+    raise BadRecipe(field, f"{value!r} isn't an id.")
 
 
 def _check_whole_number(recipe: Recipe, name: str, low: int, high: int) -> None:

@@ -17,6 +17,7 @@ from apps.accounts.models import Role
 from apps.annotation.models import Queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, whole_number
+from apps.common.ids import parsed_id
 from apps.common.pages import page_of
 from apps.common.sorting import sorting_by
 from apps.datasets import freezing
@@ -239,19 +240,13 @@ def _frozen(request: HtmxRequest, dataset_id: UUID, number: int) -> Version:
 
 def _without(request: HtmxRequest) -> str:
     """The annotator that a link asks to exclude; the form checks that it exists."""
-    try:
-        return str(UUID(request.GET.get("without", "")))
-    except ValueError:
-        return ""
+    return str(parsed_id(request.GET.get("without", "")) or "")
 
 
 def _queue(request: HtmxRequest) -> Queue | None:
     """The queue given by the link to this page."""
-    queue_id = request.GET.get("queue", "")
-    try:
-        return Queue.objects.visible_to(request.member).filter(pk=UUID(queue_id)).first() if queue_id else None
-    except ValueError:
-        return None
+    queue_id = parsed_id(request.GET.get("queue", ""))
+    return Queue.objects.visible_to(request.member).filter(pk=queue_id).first() if queue_id else None
 
 
 def _initial(request: HtmxRequest, dataset: Dataset) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
-from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from apps.accounts.models import Membership
+from apps.common.ids import parsed_id
 from apps.policies.models import Policy, Publication
 from contract.configs import InvalidConfig, InvalidField, RewardsConfig, TrainingConfig
 from contract.configs.declaration import Source
@@ -55,7 +55,7 @@ def learned_rewards(config: TrainingConfig, member: Membership) -> tuple[Learned
     """The learned terms with their policies, limited to those the member may see. Raises InvalidConfig."""
     rewards, problems = [], []
     for reference in references_of(config):
-        policy = candidates(member, reference.source).filter(pk__in=_uuids(reference.policy)).first()
+        policy = candidates(member, reference.source).filter(pk=parsed_id(reference.policy)).first()
         if policy is None:
             expected = SOURCE_NAMES[reference.source]
             problems.append(
@@ -124,11 +124,3 @@ def kind_of(term: type[RewardTerm]) -> TermKind:
 def lower_title(title: str) -> str:
     """A title in the middle of a sentence: "Step cost" becomes "step cost", "LLM judge" stays."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
-
-
-def _uuids(text: str) -> list[UUID]:
-    """The UUID in `text`, if it is one."""
-    try:
-        return [UUID(text)]
-    except ValueError:
-        return []

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from apps.accounts.models import Membership
+from apps.common.ids import parsed_id
 from apps.policies.models import Policy
 from apps.trajectories import annotators
 from apps.trajectories.filters import NO_POLICY, Filters
@@ -61,10 +62,8 @@ def value_text(member: Membership, name: str, value: str) -> str:
         return VALUE_TEXTS[name, value]
     if name in ("min_steps", "max_steps"):
         return f"{value} step{'' if value == '1' else 's'}"
-    try:
-        return _named(member, name, UUID(value)) or value
-    except ValueError:
-        return value
+    key = parsed_id(value)
+    return (key and _named(member, name, key)) or value
 
 
 def _named(member: Membership, name: str, key: UUID) -> str:

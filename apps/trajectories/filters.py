@@ -12,6 +12,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Func, Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.http import QueryDict
 
+from apps.common.ids import parsed_id
 from apps.common.text_encoding import is_storable
 from apps.trajectories.annotators import judged_by
 from apps.trajectories.models import Task, TrajectoryQuerySet
@@ -138,10 +139,8 @@ class _Hashed(Func):
 def _search_of(
     query: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | None, *, reads_thousands: bool
 ) -> Q | Combinable:
-    try:
-        return Q(pk=UUID(query))
-    except ValueError:
-        pass
+    if pk := parsed_id(query):
+        return Q(pk=pk)
     few_alike = first_few(trajectories.filter(external_id=query))
     by_external_id = Q(external_id=query) if few_alike is None else Q(pk__in=few_alike)
     tasks = tasks_saying(query, workspace_id)
@@ -181,10 +180,9 @@ def first_few(rows: QuerySet[Any]) -> list[UUID] | None:
 
 
 def _uuid(name: str, text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise BadFilter(name, f"is “{text}”; expected an id such as 0190a6f2-….") from None
+    if pk := parsed_id(text):
+        return pk
+    raise BadFilter(name, f"is “{text}”; expected an id such as 0190a6f2-….")
 
 
 def _one_of(name: str, value: str, choices: dict[str, Q]) -> Q:

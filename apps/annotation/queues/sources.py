@@ -12,6 +12,7 @@ from django.http import QueryDict
 from apps.accounts.models import Workspace
 from apps.annotation.kinds import KINDS
 from apps.annotation.kinds.pair_selection import COURSE, Candidate, Pairing, Preview
+from apps.common.ids import parsed_id
 from apps.trajectories.filters import Filters
 from apps.trajectories.models import Trajectory
 
@@ -37,7 +38,7 @@ class Selection:
     @classmethod
     def from_query(cls, query: QueryDict) -> Self:
         """Build a selection from `trajectory` ids, or everything that matches `filter` (a query string of the list of trajectories)."""
-        ids = [UUID(text) for text in query.getlist("trajectory") if _is_uuid(text)]
+        ids = [pk for text in query.getlist("trajectory") if (pk := parsed_id(text))]
         return cls(ids=ids, filter="" if ids else Filters.read(query.get("filter", "")).query)
 
     def to_json(self) -> dict[str, Any]:
@@ -46,14 +47,6 @@ class Selection:
             "filter": self.filter,
             "until": str(self.until) if self.until else None,
         }
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:

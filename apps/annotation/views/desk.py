@@ -37,6 +37,7 @@ from apps.common.compiled_queries import CompiledQuery
 from apps.common.fair_share import enter_long
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, page_before
+from apps.common.ids import parsed_id
 from apps.common.limits import TooManyTries
 from apps.trajectories.content_responses import answer_part
 from apps.trajectories.rendering import markdown
@@ -283,7 +284,7 @@ def _queue(request: HtmxRequest, queue_id: UUID) -> Queue:
 
 def _next(request: HtmxRequest, queue: Queue, annotator: Annotator) -> dict[str, Any]:
     """The next item, rendered, and the queue's progress. Raises Refusal."""
-    besides = [UUID(text) for text in request.POST.getlist("besides")[:BESIDES] if _is_uuid(text)]
+    besides = [pk for text in request.POST.getlist("besides")[:BESIDES] if (pk := parsed_id(text))]
     assignment = assignments.next_assignment(queue=queue, annotator=annotator, besides=besides)
     progress = desk_progress(queue, annotator).to_json()
     if assignment is None:
@@ -359,11 +360,3 @@ def _invalid(request: HtmxRequest, assignment: Assignment, form: Form) -> HttpRe
         return JsonResponse({"code": "invalid", "detail": detail}, status=422)
     messages.error(request, detail)
     return redirect("annotation:desk", queue_id=assignment.queue_id)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True

@@ -19,6 +19,7 @@ from rest_framework.response import Response
 from apps.accounts.authentication import AgentRateThrottle
 from apps.accounts.models import ApiToken, Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
+from apps.common.ids import parsed_id
 from apps.common.text_encoding import is_storable
 from apps.gateway import sessions
 from apps.gateway.api.serializers import (
@@ -103,10 +104,8 @@ class SessionsView(ListView):
 
     def _policy(self, name_or_id: str) -> Policy:
         policies = Policy.objects.visible_to(self.member).acting()
-        try:
-            matches = Q(pk=UUID(name_or_id)) | Q(name=name_or_id)
-        except ValueError:
-            matches = Q(name=name_or_id)
+        pk = parsed_id(name_or_id)
+        matches = Q(pk=pk) | Q(name=name_or_id) if pk else Q(name=name_or_id)
         policy = policies.filter(matches).select_related("endpoint").first()
         if policy is None:
             raise ValidationError(

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, cast
-from uuid import UUID
 
 from django import forms
 from django.forms.models import ModelChoiceIterator
 
 from apps.accounts.models import Membership
 from apps.common.environments import CHOICES, ENVIRONMENTS
+from apps.common.ids import parsed_id
 from apps.common.names import NameField
 from apps.datasets.models import Version
 from apps.datasets.rows import ROW_TYPES
@@ -178,7 +178,7 @@ class RunForm(forms.Form):
     @property
     def chosen_version(self) -> Version | None:
         """The version preselected by the link to this page."""
-        if (version_id := _uuid(self.initial.get("version"))) is None:
+        if (version_id := parsed_id(self.initial.get("version"))) is None:
             return None
         return Version.objects.visible_to(self.member).frozen().filter(pk=version_id).first()
 
@@ -278,13 +278,6 @@ class RunForm(forms.Form):
         hub_id = self._value("hub_base")
         if hub_id and is_hub_id(str(hub_id)):
             return hub_base(workspace=self.member.workspace, hub_id=str(hub_id))
-        if (policy_id := _uuid(self._value("base"))) is None:
+        if (policy_id := parsed_id(self._value("base"))) is None:
             return None
         return Policy.objects.visible_to(self.member).trainable().filter(pk=policy_id).first()
-
-
-def _uuid(text: object) -> UUID | None:
-    try:
-        return UUID(str(text))
-    except ValueError:
-        return None

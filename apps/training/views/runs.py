@@ -20,6 +20,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, whole_number
+from apps.common.ids import parsed_id
 from apps.common.pages import page_of
 from apps.common.sorting import sorting_by
 from apps.jobs import lifecycle
@@ -60,7 +61,7 @@ def runs(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def compare(request: HtmxRequest) -> HttpResponse:
     """Two to six runs side by side; with fewer, the page to choose them."""
-    run_ids = [UUID(text) for text in request.GET.getlist("run") if _is_uuid(text)]
+    run_ids = [pk for text in request.GET.getlist("run") if (pk := parsed_id(text))]
     runs_by_id = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=run_ids[: MAX_RUNS + 1])}
     chosen = [runs_by_id[pk] for pk in dict.fromkeys(run_ids) if pk in runs_by_id]
     problem = f"Choose at most {MAX_RUNS} training runs." if len(chosen) > MAX_RUNS else ""
@@ -77,14 +78,6 @@ def compare(request: HtmxRequest) -> HttpResponse:
         "same": [setting for setting in settings if not setting.differs],
     }
     return render(request, "training/compare.html", context)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -2,11 +2,11 @@
 
 from argparse import ArgumentParser
 from typing import Any
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 
+from apps.common.ids import parsed_id
 from apps.datasets.files.verification import verify
 from apps.datasets.models import Version
 
@@ -40,7 +40,5 @@ class Command(BaseCommand):
 
 
 def _named(text: str) -> Q:
-    try:
-        return Q(dataset=UUID(text))
-    except ValueError:
-        return Q(dataset__name=text)
+    dataset_id = parsed_id(text)
+    return Q(dataset=dataset_id) if dataset_id else Q(dataset__name=text)
