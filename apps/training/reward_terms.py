@@ -55,7 +55,8 @@ def learned_rewards(config: TrainingConfig, member: Membership) -> tuple[Learned
     """The learned terms with their policies, limited to those the member may see. Raises InvalidConfig."""
     rewards, problems = [], []
     for reference in references_of(config):
-        policy = candidates(member, reference.source).filter(pk=parsed_id(reference.policy)).first()
+        policy_id = parsed_id(reference.policy)
+        policy = candidates(member, reference.source).filter(pk=policy_id).first() if policy_id else None
         if policy is None:
             expected = SOURCE_NAMES[reference.source]
             problems.append(
