@@ -139,17 +139,17 @@ class _Hashed(Func):
 def _search_of(
     query: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | None, *, reads_thousands: bool
 ) -> Q | Combinable:
-    if pk := parsed_id(query):
-        return Q(pk=pk)
     few_alike = first_few(trajectories.filter(external_id=query))
-    by_external_id = Q(external_id=query) if few_alike is None else Q(pk__in=few_alike)
+    by_id = Q(external_id=query) if few_alike is None else Q(pk__in=few_alike)
+    if pk := parsed_id(query):
+        by_id |= Q(pk=pk)
     tasks = tasks_saying(query, workspace_id)
     if tasks is None:
-        return by_external_id
+        return by_id
     if reads_thousands:
-        return by_external_id | _of_many(tasks)
+        return by_id | _of_many(tasks)
     few = first_few(tasks)
-    return by_external_id | Q(task__in=tasks.values("pk") if few is None else few)
+    return by_id | Q(task__in=tasks.values("pk") if few is None else few)
 
 
 def _of_many(tasks: QuerySet[Task]) -> Q | Combinable:

@@ -104,6 +104,17 @@ def test_filters_by_id_find_one(runs: dict[str, Trajectory]) -> None:
     assert found(runs, f"batch={uuid4()}") == set()
 
 
+def test_an_external_id_that_looks_like_ours_is_found(researcher: Membership) -> None:
+    home, trace, key = researcher.workspace, uuid4(), uuid4()
+    runs = {
+        "traced": factories.imported_run([step()], of=home, id=trace.hex),
+        "keyed": factories.imported_run([step()], of=home, task_key=f"task {key}"),
+    }
+    assert found(runs, f"q={trace.hex}") == {"traced"}
+    assert found(runs, f"q={key}") == {"keyed"}
+    assert found(runs, f"q={runs['traced'].pk}") == {"traced"}
+
+
 @pytest.mark.parametrize(
     "query",
     [
