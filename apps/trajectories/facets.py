@@ -113,8 +113,8 @@ WITH counted AS MATERIALIZED (
     UNION ALL SELECT 'tool', name, name, place FROM counted, unnest(called) name
     UNION ALL SELECT 'tag', name, name, place FROM counted, unnest(tags) name
 ), ranked AS (
-    SELECT by, value, words, count(*) AS runs, count(*) OVER (PARTITION BY by) AS values,
-           row_number() OVER (PARTITION BY by ORDER BY count(*) DESC, min(place), value) AS rank
+    SELECT by, value, words, count(DISTINCT place) AS runs, count(*) OVER (PARTITION BY by) AS values,
+           row_number() OVER (PARTITION BY by ORDER BY count(DISTINCT place) DESC, min(place), value) AS rank
     FROM each GROUP BY by, value, words
 )
 SELECT by, value, words, runs, values FROM ranked WHERE rank <= %(shown)s ORDER BY by, rank

@@ -49,6 +49,11 @@ def facets_at(client: Client, query: str = "") -> dict[str, list[tuple[str, int]
     return {facet.name: [(value.label, value.trajectories) for value in facet.values] for facet in facets}
 
 
+def test_a_tag_given_twice_counts_a_trajectory_once(researcher: Membership) -> None:
+    factories.imported_run([step()], of=researcher.workspace, tags=["kept", "kept"])
+    assert facets_at(signed_in(researcher))["Tag"] == [("kept", 1)]
+
+
 def test_facets_count_what_the_filters_find(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
     client = signed_in(researcher)
     assert facets_at(client) == {
