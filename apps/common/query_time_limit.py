@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from django.db import Error, OperationalError, connection, transaction
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import LockNotAvailable, QueryCanceled
 
 
 class TooSlow(Exception):
@@ -63,4 +63,6 @@ def query_time_limit(milliseconds: int) -> Iterator[None]:
                 "SET LOCAL statement_timeout TO DEFAULT"
             )  # doesn't apply to the rest of an outer transaction
     except OperationalError as problem:
-        raise TooSlow from problem
+        if isinstance(problem.__cause__, QueryCanceled):
+            raise TooSlow from problem
+        raise
