@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BucketUnreachable
 from django.db import InterfaceError, OperationalError
 from kombu.exceptions import OperationalError as BrokerError
 from psycopg.errors import DiskFull as DatabaseDiskFull
@@ -19,12 +20,14 @@ from redis.exceptions import (
 
 from apps.common import disk
 
+BUCKET_AWAY = (HTTPClientError, BucketUnreachable)
+"""Raised if a bucket can't be reached, or doesn't respond."""
 AWAY = (
     *(OperationalError, InterfaceError, BrokerError, ConnectionError, TimeoutError),
     *(OutOfMemoryError, ReadOnlyError, MasterDownError),
-    HTTPClientError,
+    *BUCKET_AWAY,
 )
-"""Raised while PostgreSQL or Valkey restarts, loads its files (LOADING is a ConnectionError), or is read-only, and if a bucket doesn't respond."""
+"""Raised while PostgreSQL or Valkey restarts, loads its files (LOADING is a ConnectionError), or is read-only, and while a bucket is away."""
 CANNOT_PERSIST = "MISCONF"
 """Valkey's reply to writes while it can't write its file, such as on a full disk."""
 FAILED_DISK = (errno.EROFS, errno.EIO, errno.ESTALE)

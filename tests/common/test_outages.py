@@ -3,7 +3,13 @@
 import errno
 
 import pytest
-from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
+from botocore.exceptions import (
+    ClientError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    ReadTimeoutError,
+)
 from django.db import IntegrityError, OperationalError, connection
 from kombu.exceptions import OperationalError as BrokerError
 from psycopg import errors
@@ -81,6 +87,8 @@ def test_a_fault_of_ours_is_no_outage(error):
     [
         (ConnectionClosedError(endpoint_url="https://bucket.example.org"), Outage.AWAY),
         (ReadTimeoutError(endpoint_url="https://bucket.example.org"), Outage.AWAY),
+        (EndpointConnectionError(endpoint_url="https://bucket.example.org"), Outage.AWAY),
+        (ConnectTimeoutError(endpoint_url="https://bucket.example.org"), Outage.AWAY),
         (ClientError({"ResponseMetadata": {"HTTPStatusCode": 503}}, "PutObject"), Outage.AWAY),
         (OSError(errno.EROFS, "Read-only file system", "/var/lib/retrace/x"), Outage.AWAY),
         (ClientError({"ResponseMetadata": {"HTTPStatusCode": 403}}, "PutObject"), None),

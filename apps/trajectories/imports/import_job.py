@@ -7,11 +7,9 @@ import that is killed at any point therefore resumes where it stopped, and a sec
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as StillReading
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict
 from shutil import copyfileobj
 from tempfile import TemporaryFile
@@ -23,7 +21,9 @@ from django.db import DataError, InterfaceError, OperationalError, transaction
 from django.db.models import Count, F
 from django.urls import reverse
 
+from apps.common import disk
 from apps.common.commits import unawaited
+from apps.common.outages import BUCKET_AWAY, Outage, outage_of
 from apps.common.second_process import Stopped
 from apps.ingest.files.source import UnreadableFile
 from apps.ingest.formats import UnknownFormat
@@ -106,11 +106,13 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
         _fail(batch, "data", visible(str(error)))
     except FileNotFoundError:
         _fail(batch, "data", "The uploaded file is no longer in storage. Upload it again.")
+    except BUCKET_AWAY:
+        raise  # the lease expires, and the import resumes when it's back
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if disk.is_out_of_space(error):
             _fail(batch, "disk_full", NO_ROOM)
         else:
-            _fail(batch, "data", f"The uploaded file couldn't be read: {error.strerror}. {KEPT}")
+            _fail(batch, "data", f"The uploaded file couldn't be read: {error.strerror or error}. {KEPT}")
     except OperationalError as error:
         if not isinstance(error.__cause__, psycopg.errors.DiskFull):
             raise  # the database is down: the lease expires, and the import resumes when it's back
@@ -118,6 +120,8 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
     except (Superseded, InterfaceError, Stopped):
         raise
     except Exception as error:
+        if outage_of(error) is Outage.AWAY:
+            raise  # the bucket reports a fault of its own
         logger.exception("Import %s broke at record %s", batch.pk, batch.position)
         _fail(
             batch,
@@ -214,14 +218,15 @@ def _copy_in_or_reject(batch: ImportBatch, chunk: Chunk, origin: Origin) -> Copi
 
 
 def _read(batch: ImportBatch, file: IO[bytes]) -> Generator[Chunk, None, None]:
-    """The chunks after the batch's position. Runs in a thread, so it doesn't use the database.
+    """The chunks after the batch's position. They're read in a thread, so reading doesn't use the database.
 
     Compressed files, however small, are unpacked in a process with a memory limit: their stated size may be false.
     """
     is_packed = _is_packed(file)
     if is_packed and not _is_a_file(file):
         copied = TemporaryFile()  # noqa: SIM115 -- it's closed with the last reference to it
-        copyfileobj(file, copied)
+        with lifecycle.lease_kept(batch):
+            copyfileobj(file, copied)
         copied.seek(0)
         return chunks_elsewhere(copied, batch.filename, batch.position)
     if not is_packed and (batch.size < WORTH_A_PROCESS or not _is_a_file(file)):
@@ -261,11 +266,10 @@ class _ReadAhead:
     def _iterate(self) -> Iterator[Chunk]:
         coming = self._pool.submit(next, self._chunks, None)
         while True:
-            try:
-                chunk = coming.result(timeout=lease().total_seconds() / 4)
-            except StillReading:
+            # Not by the timeout of `result`: a file store that doesn't respond also raises TimeoutError.
+            while not wait([coming], timeout=lease().total_seconds() / 4).done:
                 lifecycle.renew(self._batch)
-                continue
+            chunk = coming.result()
             if chunk is None:
                 return
             coming = self._pool.submit(next, self._chunks, None)

@@ -1,17 +1,23 @@
 """Failures that an import survives: a full disk, a killed or revived worker, a concurrent second worker."""
 
+import errno
+import gzip
+import io
+import time
 from datetime import timedelta
 
 import psycopg.errors
 import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
 from django.db import OperationalError
+from django.db.models.fields.files import FieldFile
 from django.utils.timezone import now
 
 from apps.jobs import lifecycle
 from apps.jobs.lifecycle import NotResumable
 from apps.jobs.models import JobState, Superseded
 from apps.trajectories.imports import import_job, preparation
-from apps.trajectories.imports.import_job import IMPORTS, NO_ROOM, run_import
+from apps.trajectories.imports.import_job import IMPORTS, KEPT, NO_ROOM, run_import
 from apps.trajectories.models import ImportBatch, Step, Trajectory
 from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
 
@@ -141,3 +147,84 @@ def test_a_lost_lease_is_noticed_while_reading():
     ImportBatch.objects.update(attempt=7)
     with pytest.raises(Superseded):
         lifecycle.renew(mine)
+
+
+class OneRead(io.BytesIO):
+    """A file in remote storage, which fails once its beginning was read."""
+
+    def __init__(self, body: bytes, error: Exception) -> None:
+        super().__init__(body)
+        self._error = error
+        self._reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._reads += 1
+        if self._reads > 1:
+            raise self._error
+        return super().read(size)
+
+    read1 = read
+
+    def fileno(self) -> int:
+        raise OSError
+
+
+def with_file(monkeypatch, make):
+    monkeypatch.setattr(FieldFile, "open", lambda self, mode: make())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EndpointConnectionError(endpoint_url="https://bucket.example.org"),
+        ConnectTimeoutError(endpoint_url="https://bucket.example.org"),
+        ClientError({"ResponseMetadata": {"HTTPStatusCode": 503}}, "GetObject"),
+    ],
+)
+def test_an_import_goes_on_when_its_bucket_is_back(monkeypatch, error):
+    body = lines(rich(1))
+    batch = upload(body)
+    with monkeypatch.context() as patch:
+        with_file(patch, lambda: OneRead(body, error))
+        with pytest.raises(type(error)):
+            run_import(batch.pk, watch=ignore)
+    batch.refresh_from_db()
+    assert (batch.state, batch.error) == (JobState.RUNNING, "")
+    ImportBatch.objects.update(leased_until=now() - timedelta(seconds=1))
+    run_import(batch.pk, watch=ignore)
+    batch.refresh_from_db()
+    assert (batch.state, *counts(batch)) == (JobState.DONE, 1, 2, 0, 0)
+
+
+def test_a_file_store_that_does_not_respond_is_not_taken_for_slow_reading(monkeypatch):
+    body = lines(rich(1))
+    batch = upload(body)
+    with_file(monkeypatch, lambda: OneRead(body, TimeoutError(errno.ETIMEDOUT, "Connection timed out")))
+    run_import(batch.pk, watch=ignore)
+    batch.refresh_from_db()
+    assert batch.state == JobState.FAILED
+    assert batch.error == f"The uploaded file couldn't be read: Connection timed out. {KEPT}"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_lease_is_kept_while_a_packed_file_comes_from_a_bucket(monkeypatch, settings):
+    settings.WORKER_LEASE_SECONDS = 1
+    body = gzip.compress(lines(rich(1)))
+    batch = upload(body, name="file.jsonl.gz")
+    leases = []
+
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if size != import_job.TAR_HEADER and not leases:
+                time.sleep(0.8)
+                leases.append(ImportBatch.objects.get().leased_until - now())
+            return super().read(size)
+
+        def fileno(self) -> int:
+            raise OSError
+
+    with_file(monkeypatch, lambda: Slow(body))
+    run_import(batch.pk, watch=ignore)
+    batch.refresh_from_db()
+    assert batch.state == JobState.DONE
+    assert leases[0] > timedelta(seconds=0.5)
