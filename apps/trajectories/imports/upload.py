@@ -140,8 +140,10 @@ def finished_import(*, workspace_id: UUID, sha256: str) -> ImportBatch | None:
     """The batch that imported this same file, if any of its trajectories still exist."""
     done = ImportBatch.objects.filter(workspace_id=workspace_id, sha256=sha256, state=JobState.DONE)
     batch = done.order_by("-pk").first()
-    if batch is None or (batch.trajectory_count and not batch.trajectories.exists()):
+    if batch is None:
         return None
+    if (batch.trajectory_count or batch.duplicate_count) and not batch.trajectories.exists():
+        return None  # whether those that it duplicated still exist isn't known
     if not batch.trajectory_count and formats.holds_no_trajectories(batch.format):
         return None  # a report: the trajectories that it judges may have been imported since
     return batch

@@ -286,6 +286,14 @@ class TestApi:
         Trajectory.objects.all().delete()
         assert self.send(client, json.dumps(CHAT).encode(), token).status_code == 202
 
+    def test_so_is_one_that_only_repeated_trajectories_which_are_gone(self, client, token):
+        body = json.dumps(CHAT).encode()
+        for file in (body + b"\n", body):
+            run_import(self.send(client, file, token).json()["id"], watch=ignore)
+        assert [batch.duplicate_count for batch in ImportBatch.objects.order_by("pk")] == [0, 1]
+        Trajectory.objects.all().delete()
+        assert self.send(client, body, token).status_code == 202
+
     def test_the_same_key_answers_the_same_import_whatever_the_body(self, client, token):
         first = self.send(client, b"{}", token, HTTP_IDEMPOTENCY_KEY="k1")
         second = self.send(client, b"[]", token, HTTP_IDEMPOTENCY_KEY="k1")
