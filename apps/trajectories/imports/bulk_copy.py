@@ -93,6 +93,8 @@ def replace(prepared: Prepared, origin: Origin) -> bool:
         "task_id": tasks[_identity(prepared.task)],
         "policy_id": origin.policy_id or _policy_ids(origin.workspace_id, names).get(prepared.policy or ""),
     }
+    if Trajectory.objects.filter(pk=prepared.id, outcome_batch__isnull=False).exists():
+        del values["success"]  # outcomes from reports are never changed
     settings = ", ".join(f'"{name}" = %s' for name in values)
     with connection.cursor() as cursor:
         cursor.execute(

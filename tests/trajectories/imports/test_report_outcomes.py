@@ -4,17 +4,21 @@ import json
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 
 from apps.accounts.models import Workspace
+from apps.ingest.formats import named
 from apps.jobs.models import JobState
+from apps.trajectories.imports.bulk_copy import Origin, replace
+from apps.trajectories.imports.preparation import prepare
 from apps.trajectories.imports.report_outcomes import withdraw_outcomes
 from apps.trajectories.imports.upload import finished_import
 from apps.trajectories.models import ImportBatch, Trajectory
 from tests import factories
 from tests.ingest.files.test_inspect_archive import archive
 from tests.ingest.formats.examples import EXAMPLES
-from tests.trajectories.uploads import imported, lines
+from tests.trajectories.uploads import imported, lines, rich
 
 pytestmark = pytest.mark.django_db
 
@@ -175,3 +179,14 @@ def test_the_page_of_a_report_leads_to_the_runs_and_takes_their_outcomes_back(cl
         in client.post(f"/imports/{batch.pk}/take-back/", follow=True).content.decode()
     )
     assert outcomes() == [("p", None)]
+
+
+def test_an_outcome_from_a_report_survives_a_later_change_of_the_trajectory(home: Workspace) -> None:
+    imported(lines(run()), home)
+    batch = imported(lines(REPORT), home, "report.json")
+    trajectory = Trajectory.objects.get()
+    [record] = named("retrace").read(rich(1), "")
+    with transaction.atomic():
+        assert replace(prepare(record, b"{}", identifier=trajectory.pk), Origin(home.pk, "retrace"))
+    trajectory.refresh_from_db()
+    assert (trajectory.success, trajectory.outcome_batch, trajectory.step_count) == (True, batch, 2)
