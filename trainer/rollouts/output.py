@@ -4,6 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from contract.trajectory import Trajectory
@@ -33,7 +34,8 @@ class TrajectoryFile:
 
 
 def summarize(path: Path) -> dict[str, Any]:
-    """Figures over the whole file, including earlier parts of a resumed run. `success` is over the episodes whose outcome is known."""
+    """Figures over the whole file, including earlier parts of a resumed run. `success` and `mean_reward` are over the episodes of which
+    they are known."""
     successes: dict[str, list[bool]] = defaultdict(list)
     terminations: Counter[str] = Counter()
     steps = errors = tokens = 0
@@ -41,17 +43,18 @@ def summarize(path: Path) -> dict[str, Any]:
     for trajectory in read_trajectories(path):
         successes[trajectory.task.difficulty] += successes_of([trajectory])
         terminations[trajectory.outcome.termination] += 1
-        rewards.append(trajectory.outcome.reward or 0.0)
+        if trajectory.outcome.reward is not None:
+            rewards.append(trajectory.outcome.reward)
         steps += len(trajectory.steps)
         errors += sum(step.error is not None for step in trajectory.steps)
         tokens += sum(step.completion_tokens or 0 for step in trajectory.steps)
-    episodes = len(rewards)
+    episodes = terminations.total()
     everything = [success for level in successes.values() for success in level]
     return {
         "episodes": episodes,
         "success": proportion(sum(everything), len(everything))._asdict(),
         "success_by_level": {level: proportion(sum(s), len(s))._asdict() for level, s in sorted(successes.items())},
-        "mean_reward": round(sum(rewards) / max(1, episodes), 4),
+        "mean_reward": round(fmean(rewards), 4) if rewards else None,
         "mean_steps": round(steps / max(1, episodes), 2),
         "steps_with_errors": errors,
         "completion_tokens": tokens,

@@ -221,6 +221,7 @@ async def test_an_environment_that_breaks_does_not_count_as_a_failure_of_the_pol
     report = summarize(output.path)
     assert (report["episodes"], report["success"]["value"], report["success"]["n"]) == (3, 0.5, 2)
     assert report["success_by_level"][a_task().difficulty]["n"] == 2
+    assert report["mean_reward"] == (failed.outcome.reward + 1.0) / 2
     assert report["terminations"] == {"done": 2, "environment_error": 1}
 
 
