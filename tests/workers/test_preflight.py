@@ -193,7 +193,10 @@ def test_the_time_is_that_of_the_passes_over_the_rows(tmp_path: Path):
     assert seconds_of(dpo(), facts, **facts_given) == pytest.approx(61.792 + 125 * 0.05)
     assert seconds_of(dpo(lora={"rank": 16}), facts, **facts_given) == pytest.approx(61.792 * 6 / 8 + 125 * 0.05)
     evaluated = seconds_of(dpo(), facts, **{**facts_given, "validation_rows": 100})
-    assert evaluated == pytest.approx(61.792 + 6.25 + 11 * 100 * 2 * 625 * 4 * 617.92e6 / 1e14)
+    # Before the first step, after 12, 24, …, 120, and at the end.
+    assert evaluated == pytest.approx(61.792 + 6.25 + 12 * 100 * 2 * 625 * 4 * 617.92e6 / 1e14)
+    often = seconds_of(dpo(evaluate_every=5), facts, **{**facts_given, "validation_rows": 100})
+    assert often == pytest.approx(61.792 + 6.25 + 26 * 100 * 2 * 625 * 4 * 617.92e6 / 1e14)
     assert gpu_tflops("NVIDIA H200") == pytest.approx(989 * 0.35)
     assert gpu_tflops("Some new card") is None
 

@@ -49,6 +49,7 @@ def pace(**changes) -> Pace:
 
 def test_the_time_is_that_of_the_steps_and_of_the_evaluations():
     assert evaluations_of(grpo()) == 11
+    assert evaluations_of(grpo(evaluate_every=3)) == 8  # before the first step, after 3, 6, …, 18, and at the end
     forecast = from_paces(grpo(held_out=32), [pace()])
     # 20 × 4 + 11 × 3 seconds at least, 20 × 6 + 11 × 4 at most.
     assert (forecast.low, forecast.high) == (113.0, 164.0)

@@ -36,6 +36,7 @@ from contract.configs import (
     ScratchConfig,
     TrainingConfig,
 )
+from workers.bridge.stopwatch import evaluations_in
 
 ADAM_BYTES = 12
 """Bytes per trained weight for its gradient and Adam's two moments, all float32."""
@@ -214,8 +215,6 @@ def shape_of_hub(model: str, revision: str | None) -> ModelShape | None:
 
 STEP_SECONDS = 0.05
 """Overhead per step besides arithmetic: reading rows, the optimizer, events."""
-DEFAULT_EVALUATIONS = 11
-"""Number of evaluations: before, after each tenth (the last one being the end)."""
 GPU_UTILIZATION = 0.35
 """Fraction of a GPU's peak that training achieves."""
 GPU_TFLOPS = {
@@ -259,7 +258,7 @@ def seconds_of(
     backward = 2 if config.lora else 4
     recomputed = 2 if optimizer.gradient_checkpointing else 0
     training = steps * config.rows_per_step * chats * tokens * (2 + backward + recomputed + reference)
-    evaluating = DEFAULT_EVALUATIONS * validation_rows * chats * tokens * (2 + reference)
+    evaluating = evaluations_in(steps, every=config.evaluate_every) * validation_rows * chats * tokens * (2 + reference)
     operations_per_token = shape.parameters + shape.layers * shape.hidden * tokens
     return steps * STEP_SECONDS + operations_per_token * (training + evaluating) / (tflops * 1e12)
 

@@ -13,7 +13,7 @@ from workers.bridge.capacity import Capacity
 from workers.bridge.estimates import STEP_SECONDS, ModelShape, seconds_of
 from workers.bridge.rollout_forecast import Forecast, from_paces, from_shape, unknown
 from workers.bridge.row_lengths import chat_tokens
-from workers.bridge.stopwatch import remaining_evaluations
+from workers.bridge.stopwatch import evaluations_in
 
 MODEL_UNKNOWN = "the model hasn't been seen here yet"
 
@@ -90,7 +90,7 @@ def from_earlier_runs(
 
 def evaluations_of(config: TrainingConfig, version: Version | None, steps: int) -> int:
     """Evaluations in the whole run, including the one before the first step."""
-    return 1 + remaining_evaluations(config.evaluate_every, step=0, total=steps) if holds_out(config, version) else 0
+    return evaluations_in(steps, every=config.evaluate_every) if holds_out(config, version) else 0
 
 
 def holds_out(config: TrainingConfig, version: Version | None) -> bool:

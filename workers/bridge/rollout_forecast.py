@@ -13,9 +13,8 @@ from apps.common.quantities import duration
 from apps.training.pace import Pace, Range
 from contract.configs import OnlineConfig
 from workers.bridge.estimates import STEP_SECONDS, ModelShape
+from workers.bridge.stopwatch import evaluations_in
 
-DEFAULT_EVALUATIONS = 10
-"""By default, the trainer evaluates before training, after each tenth, and at the end."""
 SECONDS_PER_LAYER = 0.001
 """Minimum time per layer for one decoding step: Python overhead, the same on a CPU and a GPU."""
 OPENING_TOKENS = 512
@@ -119,10 +118,7 @@ def steps_of(config: OnlineConfig) -> int:
 
 def evaluations_of(config: OnlineConfig) -> int:
     """Evaluations in the whole run, including the one before the first step; 0 without held-out data."""
-    if not config.held_out:
-        return 0
-    steps = steps_of(config)
-    return 1 + steps // (config.evaluate_every or max(1, steps // DEFAULT_EVALUATIONS))
+    return evaluations_in(steps_of(config), every=config.evaluate_every) if config.held_out else 0
 
 
 def range_text(seconds: Range) -> str:

@@ -59,6 +59,11 @@ DEFAULT_EVALUATIONS = 10
 """By default, the trainer evaluates before training, after each tenth, and at the end."""
 
 
+def evaluations_in(total: int, *, every: int) -> int:
+    """Evaluations of a whole run of this many steps, including the one before the first."""
+    return 1 + remaining_evaluations(every, step=0, total=total)
+
+
 def remaining_evaluations(every: int, *, step: int, total: int) -> int:
     """Evaluations after this step, including the last one. every: in steps; 0 for each tenth."""
     if step >= total:
