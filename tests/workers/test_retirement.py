@@ -99,6 +99,17 @@ def test_a_server_that_is_away_is_asked_again_for_a_week(team: Team, server: Vll
 
 
 @pytest.mark.django_db
+def test_a_server_that_is_down_does_not_keep_it_on_the_others(team: Team, trained: Path):
+    with VllmLike(trained / "base") as first, VllmLike(trained / "base") as second:
+        old = team.publishes(team.policy(ONE), ADAPTER, first, second)
+        new = team.publishes(team.policy(TWO), ADAPTER, first, second)
+        over(old)
+        first.http.shutdown()
+        first.http.server_close()
+        assert (retire_all(), second.adapters) == ([], loaded(team.runs, new))
+
+
+@pytest.mark.django_db
 def test_a_worker_that_comes_late_leaves_nothing_of_what_was_given_up(team: Team, server: VllmLike):
     late = claimed(team.asks(team.policy(ONE), ADAPTER, server))
     Publication.objects.filter(pk=late.pk).update(losses=2, leased_until="2020-01-01T00:00Z")

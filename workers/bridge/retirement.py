@@ -21,9 +21,9 @@ from apps.policies.models import Publication
 from apps.training.folders import folder_of
 from apps.training.models import Run
 from apps.trajectories.models import RolloutBatch
-from trainer.serving.client import ServerProblem
+from trainer.serving.client import ServerProblem, VllmServer
 from workers.bridge.adapters import adapters_folder
-from workers.bridge.servers import endpoint_of, servers_of
+from workers.bridge.servers import endpoint_of
 
 logger = logging.getLogger(__name__)
 TURN_SECONDS = 60.0
@@ -53,16 +53,23 @@ def retire(publication: Publication) -> bool:
     publication = Publication.objects.select_related("endpoint").get(pk=publication.pk)
     if publication.way != Publication.Way.ADAPTER or publication.ended_at is None or is_in_use(publication):
         return False
-    try:
-        for server in servers_of(endpoint_of(publication)):
-            with server:
-                server.unload_adapter(publication.served_name)
-    except ServerProblem as problem:
-        if now() - publication.ended_at < UNREACHABLE_LIMIT:
-            logger.info("%s is not unloaded yet: %s", publication.served_name, problem)
-            return False
+    if not _unload(publication) and now() - publication.ended_at < UNREACHABLE_LIMIT:
+        return False
     _remove(publication.served_name)
     return True
+
+
+def _unload(publication: Publication) -> bool:
+    """Whether no server has it any more. A server that can't be reached doesn't keep it on the others."""
+    endpoint, is_unloaded = endpoint_of(publication), True
+    for address in endpoint.addresses:
+        try:
+            with VllmServer(address, key_variable=endpoint.key_variable) as server:
+                server.unload_adapter(publication.served_name)
+        except ServerProblem as problem:
+            logger.info("%s is not unloaded yet: %s", publication.served_name, problem)
+            is_unloaded = False
+    return is_unloaded
 
 
 def is_in_use(publication: Publication) -> bool:
