@@ -1,6 +1,7 @@
 """An episode in the trainer is followed step by step by viewers."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import live_episodes
 from contract.configs import Budget, ScriptedPolicy
 from tests import factories
+from tests.trajectories.uploads import rich
 from trainer.environments import environment_named
 from trainer.rollouts import unfinished
 from trainer.rollouts.episode import play
@@ -55,3 +57,16 @@ def test_an_episode_is_followed_step_by_step_and_is_over_when_its_file_goes(
     assert relay.scan()
     assert relay.forward()
     assert live_episodes.playing(batch.pk) == []
+
+
+def test_an_episode_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
+    home = factories.workspace()
+    batch = RolloutBatch.objects.create(workspace=home, policy=factories.policy(of=home), environment="office", total=2)
+    folder = unfinished.UnfinishedFolder(tmp_path)
+    (folder.path / "a.json").write_text("[]")
+    (folder.path / "b.json").write_text(json.dumps(rich(1)))
+    relay = Relay(batch.pk, tmp_path)
+    assert not relay.scan()
+    assert relay.forward()
+    assert [episode.name for episode in live_episodes.playing(batch.pk)] == ["b"]
+    assert not relay.forward()

@@ -1,10 +1,13 @@
 """Relays the progress of unfinished episodes to live pages; failures here don't affect the rollout."""
 
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
 from apps.common.live import best_effort
 from apps.trajectories.rollouts import live_episodes
+from contract.jsontext import UnreadableJSON
+from contract.values import BadRow
 from trainer.rollouts.unfinished import FOLDER
 
 MAX_EPISODES = 40
@@ -53,9 +56,10 @@ class Relay:
             except FileNotFoundError:  # it has just ended
                 continue
             if self._mtimes.get(name) != mtime:
-                live_episodes.note(self.batch_id, name, body)
                 self._mtimes[name] = mtime
-                is_new = True
+                with suppress(BadRow, UnreadableJSON):  # its output line will say so; the others are shown
+                    live_episodes.note(self.batch_id, name, body)
+                    is_new = True
         return is_new
 
     def _end(self, name: str) -> None:
