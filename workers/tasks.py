@@ -272,8 +272,9 @@ def delete_old_deliveries() -> None:
 
 @app.task(name="uploads.delete_abandoned", acks_late=False)
 def delete_abandoned_uploads() -> None:
-    """Remove the files of uploads whose process was killed."""
+    """Remove the files of uploads, and of scored trajectories, whose process was killed."""
     upload.delete_abandoned()
+    reward_scores.delete_abandoned()
 
 
 @app.task(name="idempotency_keys.clear", acks_late=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -29,6 +31,10 @@ PAIRS_PER_CHILD = 200
 TIMEOUT_SECONDS = 3600
 POLL_SECONDS = 1.0
 LAST_LINES = 15
+SCRATCH = "scoring-"
+"""How the names of folders begin that hold trajectories while they're scored."""
+ABANDONED_SECONDS = 2 * TIMEOUT_SECONDS
+"""Nothing is scored in a folder for so long: its worker was killed."""
 
 
 class Interrupted(Exception):
@@ -60,7 +66,7 @@ def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | 
     trajectories = list(Trajectory.objects.filter(pk__in=ids).select_related("task", "policy"))
     policy = judge.annotator.policy
     assert policy is not None, "judges have the policy that they were sent with"
-    with tempfile.TemporaryDirectory(dir=_scratch_root()) as name:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=_scratch_root()) as name:
         folder = Path(name)
         with (folder / "runs.jsonl").open("wb") as file:
             for trajectory in trajectories:
@@ -72,6 +78,14 @@ def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | 
         _run_child(judge, folder, model)
         lines = (folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
     return {trajectory.pk: json.loads(line)["reward"] for trajectory, line in zip(trajectories, lines, strict=True)}
+
+
+def delete_abandoned() -> None:
+    """Delete what killed workers left: trajectories mustn't outlive their removal there."""
+    for folder in _scratch_root().glob(f"{SCRATCH}*"):
+        with suppress(FileNotFoundError):  # its worker has just deleted it
+            if time.time() - folder.stat().st_mtime > ABANDONED_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _scratch_root() -> Path:

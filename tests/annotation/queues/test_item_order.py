@@ -1,5 +1,6 @@
 """Item orders based on models, and reward models as annotators."""
 
+import os
 import sys
 from math import log
 from time import time
@@ -26,7 +27,7 @@ from tests.processes import alive
 from tests.trainer.policies import save_policy
 from workers.bridge import reward_scores
 from workers.bridge.process import ChildProcess
-from workers.tasks import judge_by_reward_model
+from workers.tasks import delete_abandoned_uploads, judge_by_reward_model
 
 pytestmark = pytest.mark.django_db
 
@@ -124,6 +125,18 @@ def test_a_model_that_cannot_be_loaded_stops_the_judge_with_the_programs_last_wo
     assert judge.state == "failed"
     assert "ended with 1" in judge.error
     assert judge.leased_until is None
+
+
+def test_what_a_killed_worker_was_scoring_is_deleted_later(settings, tmp_path):
+    settings.RUNS_DIR = tmp_path
+    for name in ("scoring-old", "scoring-new", "another-run"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "runs.jsonl").touch()
+    long_ago = time() - reward_scores.ABANDONED_SECONDS - 60
+    for name in ("scoring-old", "another-run"):
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    delete_abandoned_uploads()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["another-run", "scoring-new"]
 
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
