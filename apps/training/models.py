@@ -89,7 +89,6 @@ class Run(Job):
     device = models.CharField(max_length=100, blank=True)
     parameters = models.BigIntegerField(null=True, help_text="Number of model parameters, including frozen ones.")
     memory_mb = models.FloatField(null=True, help_text="Memory used by the child process at its last heartbeat.")
-    command = models.TextField(blank=True, help_text="The command that the worker ran, in shell syntax.")
     report = models.JSONField(default=dict)
 
     objects = RunQuerySet.as_manager()

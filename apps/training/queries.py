@@ -100,7 +100,7 @@ def runs_for_list(member: Membership) -> QuerySet[Run]:
     return (
         Run.objects.visible_to(member)
         .select_related("version__dataset", "base", "result", "created_by")
-        .defer("config", "failure", "command", "version__card", "version__recipe", "version__files")
+        .defer("config", "failure", "version__card", "version__recipe", "version__files")
     )
 
 
@@ -109,7 +109,7 @@ def runs_for_comparing(member: Membership) -> QuerySet[Run]:
     return (
         Run.objects.visible_to(member)
         .select_related("version__dataset", "base")
-        .defer("failure", "command", "report", "version__card", "version__recipe", "version__files", "base__report")
+        .defer("failure", "report", "version__card", "version__recipe", "version__files", "base__report")
     )
 
 

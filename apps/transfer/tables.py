@@ -381,7 +381,7 @@ TABLES: Final = (
         settle=_freeze_nothing,
         check=_check_version,
     ),
-    _job(Run, left_out={"command": OF_MACHINE}, on_import={"step_seconds": None, "evaluation_seconds": None}),
+    _job(Run, on_import={"step_seconds": None, "evaluation_seconds": None}),
     Table(RunReward, of=("run__workspace",)),
     Table(Metric, of=("run__workspace",)),
     Table(RunEvent, of=("run__workspace",)),

@@ -88,9 +88,6 @@ class TrainingJob(ChildJob[Run]):
             self._episodes.close()
         super().record_outcome(outcome, released=released)
 
-    def started(self, process_id: int) -> None:
-        lifecycle.write(self.job, process_id=process_id, command=self.folder.command_line)
-
     def handle_events(self, events: Sequence[StampedEvent], offset: int) -> None:
         update = digest(events, after=self._seq, offset=offset)
         if update is None:
