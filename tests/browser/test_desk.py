@@ -155,6 +155,16 @@ def test_a_draft_survives_a_closed_tab(page: Page, queue: Queue):
     expect(again.locator("[name=answer][value='-2']")).to_be_checked()
 
 
+def test_an_undone_skip_brings_back_what_was_entered_a_moment_before_it(page: Page):
+    pair = shown(page)
+    press(page, "r")
+    page.keyboard.type("half a thought")
+    press(page, "Escape", "s", "Enter")
+    after(page, pair)
+    press(page, "u")
+    expect(page.locator("[name=rationale]")).to_have_value("half a thought")
+
+
 def test_what_one_works_on_when_the_queue_is_paused_may_be_finished(page: Page, queue: Queue, console):
     console.expect("409")  # no more items are assigned
     pair = shown(page)

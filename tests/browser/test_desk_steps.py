@@ -178,6 +178,26 @@ def test_a_correction_form_that_was_closed_comes_back_as_it_was_left(page: Page)
     expect(page.locator("[name='arg.at']")).to_have_value("shelf 0")
 
 
+def test_an_unsaved_correction_holds_an_answer_back_once(page: Page):
+    press(page, "e")
+    expect(page.locator("[name='arg.at']")).to_be_visible()
+    press(page, "Escape j e")  # nothing was written there
+    expect(page.locator("[name='arg.at']")).to_have_value("shelf 1")
+    page.locator("[name='arg.at']").fill("the door")
+    press(page, "Escape j b")
+    item = shown(page)
+    press(page, "Enter")
+    expect(page.get_by_text("Your correction at step 2 isn't saved.")).to_be_visible()
+    assert shown(page) == item
+    press(page, "e")
+    expect(page.locator("[name='arg.at']")).to_have_value("the door")
+    press(page, "Escape Enter")  # it may be seen for the last time
+    expect(page.get_by_text("Your correction at step 2 isn't saved.")).to_be_visible()
+    submit(page)
+    all_sent(page)
+    assert not Inspection.objects.get().corrections.exists()
+
+
 def test_a_correction_form_that_was_asked_for_twice_keeps_what_is_written(page: Page):
     held: list[Route] = []
     page.route("**/better/", lambda route: held.append(route))

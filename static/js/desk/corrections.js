@@ -5,7 +5,7 @@ import { toast } from "../core/toast.js";
 import { follow } from "./job.js";
 import { addPending, pendingSteps, removePending } from "./pending_requests.js";
 import { markup, post } from "./server.js";
-import { currentOf, rowOf } from "./steps.js";
+import { currentOf, goTo, rowOf } from "./steps.js";
 
 const EXAMPLE_CHARACTERS = 2000;
 const SAVED = "saved";
@@ -16,7 +16,8 @@ class BetterActions {
     this.signal = signal;
     this.field = article.querySelector("[name=corrections]");
     this.dialog = document.getElementById("better");
-    this.unsaved = new Map(); // by step: forms that were closed without saving, to read on before going on with them
+    this.unsaved = new Map(); // by step: forms that were begun and closed without saving, to read on before going on with them
+    this.isWarned = false; // whether submitting drops them
     this.read();
     article.addEventListener("draft:restored", () => this.read(), { signal });
     article.addEventListener(
@@ -41,11 +42,9 @@ class BetterActions {
       ({ target }) => target.matches("[data-better-tool]") && this.load(this.index, target.value),
       { signal },
     );
-    this.dialog.addEventListener(
-      "close",
-      () => this.dialog.returnValue === SAVED || this.unsaved.set(this.index, this.dialog.querySelector("form")),
-      { signal },
-    );
+    article.addEventListener("desk:check", ({ detail }) => (detail.problem ||= this.problem()), { signal });
+    this.dialog.addEventListener("input", ({ target }) => (target.form.dataset.begun = ""), { signal });
+    this.dialog.addEventListener("close", () => this.setAside(this.dialog.querySelector("form")), { signal });
     this.dialog.addEventListener(
       "submit",
       (event) => {
@@ -80,6 +79,24 @@ class BetterActions {
     this.dialog.showModal();
   }
 
+  setAside(form) {
+    if (this.dialog.returnValue === SAVED || form.dataset.begun === undefined) return;
+    this.unsaved.set(this.index, form);
+    this.isWarned = false;
+  }
+
+  /** Unsaved corrections hold an answer back once. */
+  problem() {
+    const steps = [...this.unsaved.keys()].sort((x, y) => x - y);
+    if (!steps.length || this.isWarned) return "";
+    this.isWarned = true;
+    goTo(this.article, steps[0], { focus: false });
+    const numbers = steps.map((index) => index + 1).join(", ");
+    return steps.length === 1
+      ? `Your correction at step ${numbers} isn't saved. Press e to finish it, or submit again without it.`
+      : `Your corrections at steps ${numbers} aren't saved. Press e to finish one, or submit again without them.`;
+  }
+
   showAgain(index) {
     this.index = index;
     this.request = null; // another step's form that is still to come
@@ -104,7 +121,8 @@ class BetterActions {
     const before = this.dialog.open ? this.dialog.querySelector("form")?.elements : null;
     this.dialog.replaceChildren(content);
     if (!before) return;
-    const { elements } = this.dialog.querySelector("form");
+    const { elements, dataset } = this.dialog.querySelector("form");
+    dataset.begun = ""; // by choosing its tool
     for (const name of ["content", "thought"]) elements[name].value = before[name].value;
     elements.thought.closest("details").open ||= elements.thought.value !== "";
     this.dialog.querySelector("[data-better-tool]")?.focus();

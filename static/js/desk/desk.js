@@ -1,6 +1,5 @@
 // The desk: shows an item, takes its answer, and preloads the next one. An answer is sent while the next item
 // is already displayed; unacknowledged answers are stored and resent (outbox.js).
-import "./alternatives.js";
 import "./conditions.js";
 import "./aspects.js"; // before the bar is measured, since they may be open
 import "./answer_bar.js";
@@ -8,6 +7,7 @@ import "./guidelines.js";
 import "./step_labels.js";
 import "./rating.js";
 import "./step_answers.js";
+import "./alternatives.js"; // with the corrections, whose objection to an answer comes after all others
 import "./pair.js";
 import "../replay/long_content.js";
 import { attach } from "../core/attach.js";
@@ -15,7 +15,7 @@ import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
 import { Clock } from "./clock.js";
 import { inWords } from "./corrections.js";
-import { forgetDraft, keepDraft, valuesOf } from "./draft.js";
+import { forgetDraft, keepDraft, unsentDraft, valuesOf } from "./draft.js";
 import { EarlyKeys } from "./early_keys.js";
 import { Outbox } from "./outbox.js";
 import { clearPending } from "./pending_requests.js";
@@ -245,7 +245,8 @@ class Desk {
     if (!article) return;
     const url = article.querySelector("[data-answer]").dataset.skipUrl;
     this.clock.stop();
-    this.outbox.add({ item: article.dataset.item, url, values: { reason } });
+    // Undoing the skip brings back what was entered up to now.
+    this.outbox.add({ item: article.dataset.item, url, values: { reason }, draft: unsentDraft(article) });
     this.advance();
   }
 

@@ -7,6 +7,9 @@ const WAIT_MS = 800;
 
 const keyOf = (item) => `draft:${item}`;
 
+/** By item element: the values that the server doesn't have yet. */
+const unsent = new WeakMap();
+
 /** The form's values: an unselected radio group is "", a checkbox group [], so that deselecting is stored too. */
 export function valuesOf(form) {
   const values = {};
@@ -30,9 +33,22 @@ export function keepDraft(article, seconds) {
   form.addEventListener("input", () => {
     const draft = { ...valuesOf(form), seconds: seconds() };
     write(keyOf(item), JSON.stringify(draft));
+    unsent.set(article, draft);
     clearTimeout(timer);
-    timer = setTimeout(() => article.isConnected && post(form.dataset.draftUrl, draft), WAIT_MS);
+    timer = setTimeout(() => article.isConnected && send(article), WAIT_MS);
   });
+}
+
+async function send(article) {
+  const { url, values } = unsentDraft(article);
+  const { result } = await post(url, values);
+  if (result === "done" && unsent.get(article) === values) unsent.delete(article);
+}
+
+/** The request that the server doesn't have yet of the last changes to `article`; undefined if it has all of them. */
+export function unsentDraft(article) {
+  const values = unsent.get(article);
+  return values && { url: article.querySelector("[data-answer]").dataset.draftUrl, values };
 }
 
 export function forgetDraft(item) {

@@ -43,7 +43,7 @@ export class Outbox {
     return this.entries.some((entry) => entry.item === item);
   }
 
-  /** An entry is {item, url, values}; sending it twice does no harm. */
+  /** An entry is {item, url, values}, with the `draft` to store first, {url, values}, if any; sending it twice does no harm. */
   add(entry) {
     this.entries = [...this.entries, entry];
     this.send();
@@ -73,7 +73,9 @@ export class Outbox {
     const [entry] = this.entries;
     // Unsent entries are retried automatically and must not be blocked by anything else.
     const alongside = this.failures ? {} : this.alongside(entry);
-    const { result, data, detail } = await post(entry.url, { ...entry.values, ...alongside });
+    const stored = entry.draft && (await post(entry.draft.url, entry.draft.values));
+    const { result, data, detail } =
+      stored?.result === "retry" ? stored : await post(entry.url, { ...entry.values, ...alongside });
     if (result === "retry") {
       this.trouble = detail;
       return false;
