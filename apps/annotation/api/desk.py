@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -219,12 +220,19 @@ def _check_version(version: int, queue: Queue) -> None:
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
     """The judgment as the desk's form reads it: lists as JSON, and a field for each question."""
     fields = {question.key: field_of(question) for question in asks.of_items}
-    if unknown := sorted(set(judgment["answers"]) - set(fields)):
-        known = f"known: {', '.join(fields)}" if fields else "this queue has none"
-        problem = f"“{legible(unknown[0], 60)}” isn't an item question of this queue; {known}."
-        raise ValidationError({"answers": [problem]})
+    _refuse_unknown("answers", "an item question", judgment["answers"], fields)
+    answers_of_steps = [row.get("answers") for row in judgment.get("step_answers", [])]
+    given = {key for answers in answers_of_steps if isinstance(answers, dict) for key in answers}
+    _refuse_unknown("step_answers", "a step question", given, [question.key for question in asks.of_steps])
     form_data = {name: json.dumps(value) if isinstance(value, list) else value for name, value in judgment.items()}
     return form_data | {fields[key]: grade for key, grade in judgment["answers"].items()}
+
+
+def _refuse_unknown(field: str, noun: str, given: Iterable[str], known: Collection[str]) -> None:
+    if unknown := sorted(set(given) - set(known)):
+        there_are = f"known: {', '.join(known)}" if known else "this queue has none"
+        problem = f"“{legible(unknown[0], 60)}” isn't {noun} of this queue; {there_are}."
+        raise ValidationError({field: [problem]})
 
 
 def _item_data(request: Request, assignment: Assignment) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -100,6 +100,9 @@ def _form_field(question: Question) -> forms.Field:
             return forms.CharField(max_length=MAX_ANSWER_LENGTH, required=False)
 
 
+_NO_ANSWERS = ("seconds", "guideline_version", "step_answers")
+
+
 class JudgmentForm(forms.Form):
     """Fields common to all judgments. `asks`: what else the queue asks for."""
 
@@ -107,11 +110,27 @@ class JudgmentForm(forms.Form):
     seconds = forms.FloatField(required=False, min_value=0, max_value=SECONDS)
     guideline_version = forms.IntegerField(required=False, min_value=0, max_value=100_000)
 
+    settable: ClassVar[tuple[str, ...]] = ()
+    """The fields that a queue may not ask for: its `asks` say so under the same names."""
+
     def __init__(self, data: Mapping[str, Any], *, asks: Asks) -> None:
         super().__init__(data)
         self.asks = asks
         for question in asks.of_items:
             self.fields[field_of(question)] = _form_field(question)
+
+    def clean(self) -> dict[str, Any]:
+        for name in self.settable:
+            if self.cleaned_data.get(name) not in self.fields[name].empty_values and not getattr(self.asks, name):
+                self.add_error(name, f"This queue doesn't ask for {name}; it asks for {', '.join(self._asked())}.")
+        return self.cleaned_data
+
+    def _asked(self) -> list[str]:
+        """The fields with which this queue is answered, and the keys of its questions."""
+        parts = [name for name in self.base_fields if name not in _NO_ANSWERS and getattr(self.asks, name, True)]
+        if self.asks.questions:
+            parts.append(f"answers to {', '.join(question.key for question in self.asks.questions)}")
+        return parts
 
     def answered(self) -> Answers:
         """Answers by question key, for questions that apply and were answered. Lists are in the order of the question's options."""

@@ -86,6 +86,8 @@ class PreferenceForm(JudgmentForm):
     )
     confidence = forms.TypedChoiceField(choices=CONFIDENCE, coerce=int, empty_value=None, required=False)
 
+    settable = ("confidence",)
+
     def to_answer(self, assignment: Assignment) -> Choice:
         """The answer in favor of a trajectory: only the server knows which one was on which side."""
         answer = self.cleaned_data["answer"]

@@ -44,6 +44,8 @@ class RatingForm(TrajectoryForm):
     thumb = forms.TypedChoiceField(choices=[("1", "Up"), ("-1", "Down")], coerce=int, empty_value=None, required=False)
     marks = RowsField(lambda row: _mark(row))
 
+    settable = ("thumb", "marks")
+
     def to_answer(self, assignment: Assignment) -> Scores:
         data = self.cleaned_data
         marks = {(row["index"], row["kind"]): MarkedStep(**row) for row in data["marks"]}  # of duplicates the later one

@@ -57,6 +57,8 @@ class InspectionDraftForm(TrajectoryForm):
     labels = RowsField(lambda row: _label(row))
     corrections = RowsField(lambda row: _correction(row))
 
+    settable = ("corrections",)
+
 
 class InspectionForm(InspectionDraftForm):
     """A complete inspection."""

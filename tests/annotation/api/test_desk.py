@@ -1,18 +1,21 @@
 """Making a queue and judging its items over REST."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from apps.accounts.models import Membership, Role, Workspace
+from apps.annotation.kinds.questions import Asks, PairwiseAsks, RatingAsks, StepsAsks, comparison
 from apps.annotation.models import Inspection, Preference, Queue, Rating
 from apps.annotation.queues import items, queue_lifecycle
 from tests import factories
 from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
+SAID = {"role": "assistant", "content": "Done."}
 
 
 class Caller:
@@ -212,6 +215,43 @@ def test_what_is_wrong_with_a_judgment_is_told_by_its_field(
     answer = annotator.judge(annotator.next(builders.queue(of=workspace)), **judgment)
     assert (answer.status_code, words in str(answer.json()["fields"].get(field))) == (400, True), answer.content
     assert not Preference.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "asks", "judgment", "field", "words"),
+    [
+        (
+            *("pairwise", PairwiseAsks((comparison("safety", "Safety"),))),
+            *({"answer": "2", "confidence": "3"}, "confidence"),
+            "This queue doesn't ask for confidence; it asks for rationale, answer, answers to safety.",
+        ),
+        (
+            *("rating", RatingAsks(thumb=False, marks=False), {"thumb": "1"}, "thumb"),
+            "This queue doesn't ask for thumb; it asks for rationale.",
+        ),
+        (
+            *("rating", RatingAsks(marks=False)),
+            *({"thumb": "1", "marks": [{"index": 0, "kind": "subgoal"}]}, "marks"),
+            "This queue doesn't ask for marks; it asks for rationale, thumb.",
+        ),
+        (
+            *("steps", StepsAsks(every_step=False, corrections=False)),
+            *({"ending": "solved", "corrections": [{"index": 0, "message": SAID}]}, "corrections"),
+            "This queue doesn't ask for corrections; it asks for rationale, ending, first_error, labels.",
+        ),
+        (
+            *("steps", StepsAsks(every_step=False)),
+            *({"ending": "solved", "step_answers": [{"index": 0, "answers": {"safe": "yes"}}]}, "step_answers"),
+            "“safe” isn't a step question of this queue; this queue has none.",
+        ),
+    ],
+)
+def test_what_a_queue_does_not_ask_for_is_refused(
+    annotator: Caller, workspace: Workspace, kind: str, asks: Asks, judgment: dict[str, Any], field: str, words: str
+) -> None:
+    make = builders.queue if kind == "pairwise" else partial(builders.queue_of_trajectories, kind)
+    answer = annotator.judge(annotator.next(make(of=workspace, asks=asks)), **judgment)
+    assert (answer.status_code, answer.json()["fields"]) == (400, {field: [words]}), answer.content
 
 
 def test_a_paused_queue_gives_out_nothing(annotator: Caller, workspace: Workspace) -> None:
