@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from random import SystemRandom
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -173,11 +174,12 @@ def _stands_out(item: Item, desk: Desk, queue: Queue, annotator: Annotator) -> b
 
 def _assign(slot: Slot, queue: Queue, annotator: Annotator) -> Assignment:
     """Assign the item. An expired assignment of the same person is reopened with its draft and its sides."""
+    flag = _take_flag(slot.flagged) if slot.flagged else {}
     if slot.expired:
-        assignment = Assignment.objects.select_for_update().get(pk=slot.expired)
-        assignment.state, assignment.closed_at, assignment.leased_until = Assignment.State.OPEN, None, lease_end(queue)
-        assignment.save(update_fields=["state", "closed_at", "leased_until"])
-        return assignment
+        Assignment.objects.filter(pk=slot.expired).update(
+            state=Assignment.State.OPEN, closed_at=None, leased_until=lease_end(queue), **flag
+        )
+        return Assignment.objects.get(pk=slot.expired)
     return Assignment.objects.create(
         workspace_id=queue.workspace_id,
         queue=queue,
@@ -185,9 +187,15 @@ def _assign(slot: Slot, queue: Queue, annotator: Annotator) -> Assignment:
         annotator=annotator,
         a_is_left=_coin.random() < 0.5,
         leased_until=lease_end(queue),
-        flagged=slot.flag is not None,
-        flag_reason=slot.flag or "",
+        **flag,
     )
+
+
+def _take_flag(assignment: UUID) -> dict[str, Any]:
+    """The flag of an assignment that is over, which goes with the item: there, nobody could lift it."""
+    [reason] = Assignment.objects.filter(pk=assignment).values_list("flag_reason", flat=True)
+    Assignment.objects.filter(pk=assignment).update(flagged=False, flag_reason="")
+    return {"flagged": True, "flag_reason": reason}
 
 
 def _lapsed(queue: Queue | None) -> QuerySet[Assignment]:

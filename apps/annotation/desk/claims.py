@@ -45,13 +45,18 @@ WITH free AS MATERIALIZED (
         ORDER BY free.returned_at NULLS LAST, free.position LIMIT 1 FOR UPDATE OF i {locked}
     ) RETURNING id
 )
-SELECT (SELECT count(*) FROM free), taken.id,
-       (SELECT s.id FROM annotation_assignment s
-        WHERE s.item_id = taken.id AND s.annotator_id = %(annotator)s AND s.state = 'expired' ORDER BY s.id DESC LIMIT 1)
+SELECT (SELECT count(*) FROM free), {slot}
 FROM (SELECT 1) one LEFT JOIN taken ON true
 """
 _UNTOUCHED = """NOT EXISTS (SELECT FROM annotation_assignment s
                  WHERE s.item_id = i.id AND s.annotator_id = %(annotator)s AND s.state = ANY(%(dealt_with)s))"""
+# The columns of Slot.
+_SLOT = """taken.id,
+       (SELECT s.id FROM annotation_assignment s
+        WHERE s.item_id = taken.id AND s.annotator_id = %(annotator)s AND s.state = 'expired' ORDER BY s.id DESC LIMIT 1),
+       (SELECT s.id FROM annotation_assignment s
+        WHERE s.item_id = taken.id AND s.annotator_id = %(annotator)s AND s.state IN ('skipped', 'undone') AND s.flagged
+        ORDER BY s.id DESC LIMIT 1)"""
 _OPEN_TO_PERSON = """(NOT EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_id = i.id)
                 OR EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_id = i.id AND g.user_id = %(user)s))"""
 
@@ -66,9 +71,7 @@ WITH taken AS (
 ), moved AS (
     UPDATE annotation_desk SET offered = offered + 1 WHERE id = %(desk)s AND EXISTS (SELECT FROM taken)
 )
-SELECT taken.id,
-       (SELECT s.id FROM annotation_assignment s
-        WHERE s.item_id = taken.id AND s.annotator_id = %(annotator)s AND s.state = 'expired' ORDER BY s.id DESC LIMIT 1)
+SELECT {slot}
 FROM taken
 """
 
@@ -85,8 +88,8 @@ class Slot(NamedTuple):
     item: int
     expired: UUID | None
     """The person's earlier assignment of the same item, whose lease expired."""
-    flag: str | None = None
-    """The reason of their flag, if they skipped it earlier and had flagged it."""
+    flagged: UUID | None = None
+    """Their earlier assignment of the same item that they had flagged; it was skipped or undone."""
 
 
 def claim_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Purpose) -> Slot | None:
@@ -99,7 +102,7 @@ def claim_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Pu
         "dealt_with": [*_HELD, Assignment.State.SKIPPED],
     }
     with connection.cursor() as cursor:
-        cursor.execute(CLAIM_KNOWN.format(untouched=_UNTOUCHED), values)
+        cursor.execute(CLAIM_KNOWN.format(untouched=_UNTOUCHED, slot=_SLOT), values)
         row = cursor.fetchone()
     return Slot(*row) if row else None
 
@@ -150,9 +153,7 @@ WITH skipped AS MATERIALIZED ({_SKIPPED}), taken AS (
 ), moved AS (
     UPDATE annotation_desk SET offered = offered + 1 WHERE id = %(desk)s AND EXISTS (SELECT FROM taken)
 )
-SELECT (SELECT count(*) FROM skipped WHERE purpose = 'work'), taken.id,
-       (SELECT s.id FROM annotation_assignment s
-        WHERE s.item_id = taken.id AND s.annotator_id = %(annotator)s AND s.state = 'expired' ORDER BY s.id DESC LIMIT 1)
+SELECT (SELECT count(*) FROM skipped WHERE purpose = 'work'), {_SLOT}
 FROM (SELECT 1) one LEFT JOIN taken ON true
 """
 
@@ -205,21 +206,20 @@ def _claim_skipped(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | Non
     while True:
         with connection.cursor() as cursor:
             cursor.execute(_CLAIM_SKIPPED, _of_skipped(desk, queue, annotator))
-            left, item, expired = cursor.fetchone()
+            left, item, expired, flagged = cursor.fetchone()
         if item is not None:
-            return Slot(item, expired, _forget_skip(desk, annotator, item))
+            _forget_skip(desk, annotator, item)
+            return Slot(item, expired, flagged)
         if not left:
             return None
         # Others took all of them meanwhile. They made progress, so retrying terminates.
 
 
-def _forget_skip(desk: Desk, annotator: Annotator, item: int) -> str | None:
-    """Remove the skip of an item that returned, since undoing it would take a second slot of the same item. Returns its flag, which goes with the item."""
+def _forget_skip(desk: Desk, annotator: Annotator, item: int) -> None:
+    """Remove the skip of an item that returned, since undoing it would take a second slot of the same item."""
     skips = Assignment.objects.filter(item=item, annotator=annotator, state=Assignment.State.SKIPPED)
-    flag = skips.filter(flagged=True).values_list("flag_reason", flat=True).first()
-    desk.skipped -= skips.update(state=Assignment.State.UNDONE, flagged=False, flag_reason="")
+    desk.skipped -= skips.update(state=Assignment.State.UNDONE)
     desk.save(update_fields=["skipped"])
-    return flag
 
 
 def _claim(
@@ -239,12 +239,12 @@ def _claim(
         for count, locked in TRIES:
             with connection.cursor() as cursor:
                 cursor.execute(
-                    CLAIM.format(untouched=f"{_UNTOUCHED} AND {_OPEN_TO_PERSON}", locked=locked),
+                    CLAIM.format(untouched=f"{_UNTOUCHED} AND {_OPEN_TO_PERSON}", locked=locked, slot=_SLOT),
                     {**values, "count": count},
                 )
-                free, item, expired = cursor.fetchone()
-            if item is not None:
-                return Slot(item, expired)
+                free, *slot = cursor.fetchone()
+            if slot[0] is not None:
+                return Slot(*slot)
             if not free:
                 return None
         # All candidates were taken meanwhile. Others made progress, so retrying terminates.

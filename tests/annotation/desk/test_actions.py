@@ -6,7 +6,7 @@ import pytest
 from django.db import connections
 from django.utils.timezone import now
 
-from apps.annotation.desk.actions import flag, keep, record, save_draft, skip, undo_last
+from apps.annotation.desk.actions import flag, keep, record, reopen_skipped, save_draft, skip, undo_last
 from apps.annotation.desk.assignments import expire_leases, next_assignment
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference, Queue
@@ -223,6 +223,16 @@ def test_a_flag_comes_back_with_a_skipped_item(queue):
     assert (again.flagged, again.flag_reason) == (True, "odd")
     flag(assignment=again, flagged=False)
     assert not Assignment.objects.filter(flagged=True).exists()
+
+
+def test_a_flag_comes_back_with_skipped_items_that_are_asked_for(queue, annotator):
+    skipped = take(queue, annotator)
+    flag(assignment=skipped, reason="odd")
+    skip(assignment=skipped)
+    reopen_skipped(queue=queue, annotator=annotator)
+    again = take(queue, annotator)
+    assert (again.item_id, again.flag_reason) == (skipped.item_id, "odd")
+    assert list(Assignment.objects.filter(flagged=True)) == [again]
 
 
 def test_a_tab_that_shows_what_was_taken_back_flags_nothing(queue, annotator):

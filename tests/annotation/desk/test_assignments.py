@@ -12,7 +12,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, Role
 from apps.annotation.desk.actions import keep, record, save_draft, skip, undo_last
 from apps.annotation.desk.assignments import annotator_of, expire_leases, next_assignment, release_ahead
-from apps.annotation.desk.claims import _UNTOUCHED, CLAIM
+from apps.annotation.desk.claims import _SLOT, _UNTOUCHED, CLAIM
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference, Queue
 from apps.annotation.queues.queue_lifecycle import close_queue, pause_queue
@@ -204,7 +204,7 @@ def test_the_search_reads_free_places_in_order_and_sorts_no_queue():
         cursor.execute("ANALYZE annotation_item")
         cursor.execute("SET LOCAL enable_seqscan = off")  # a queue this small would be scanned sequentially
         cursor.execute("SET LOCAL enable_bitmapscan = off")
-        cursor.execute("EXPLAIN " + CLAIM.format(untouched=_UNTOUCHED, locked="SKIP LOCKED"), values)
+        cursor.execute("EXPLAIN " + CLAIM.format(untouched=_UNTOUCHED, locked="SKIP LOCKED", slot=_SLOT), values)
         plan = "\n".join(row[0] for row in cursor.fetchall())
     search = plan[plan.index("CTE free") : plan.index("CTE moved")]
     assert "item_with_a_free_place" in search

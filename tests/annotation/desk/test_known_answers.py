@@ -8,7 +8,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership, Role, Workspace
 from apps.annotation.bulk.assignment import assign_items
-from apps.annotation.desk.actions import keep, record, skip, undo_last
+from apps.annotation.desk.actions import flag, keep, record, skip, undo_last
 from apps.annotation.desk.assignments import annotator_of, expire_leases, next_assignment, release_ahead
 from apps.annotation.desk.known_answers import is_gold_due, is_right, lesson_of
 from apps.annotation.kinds.answers import Choice
@@ -94,6 +94,19 @@ def test_somebody_sent_back_to_training_judges_those_items_again(workspace):
     again = Preference.objects.filter(item__purpose="training")
     assert (again.count(), again.valid().count()) == (4, 2)  # the earlier answers are kept, marked as undone
     assert Desk.objects.get().trained_right == 0
+
+
+def test_a_flag_comes_back_with_an_item_of_repeated_training(workspace):
+    queue = builders.queue(of=workspace, items=2, steps=0)
+    known(queue, Item.Purpose.ONBOARDING, 1)
+    who = builders.rule(of=workspace)
+    flag(assignment=next_assignment(queue=queue, annotator=who), reason="odd")
+    judge(queue, who, 1)
+    retrain_annotator(queue=queue, annotator=who, by=None)
+    again = next_assignment(queue=queue, annotator=who)
+    assert (again.flagged, again.flag_reason) == (True, "odd")
+    flag(assignment=again, flagged=False)
+    assert not Assignment.objects.filter(flagged=True).exists()
 
 
 def test_gold_comes_about_as_often_as_asked_and_counts_for_nothing_else(workspace):
