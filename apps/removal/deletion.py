@@ -209,9 +209,15 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
         raise StillNeeded(blocking)
     runs = Trajectory.objects.filter(pk__in=ids)
     imports = list(runs.exclude(import_batch=None).order_by().values_list("import_batch", flat=True).distinct())
-    counts = dependents.delete(runs, spared=NEVER)
-    # Late spans would bring back what was deleted, and the spans' own content would remain.
     trace_ids = [pk for (pk,) in locked_traces]
+    # The trace's other trajectories stay without their original records, each of which holds all of its spans.
+    others, _ = (
+        Original.objects.filter(trajectory__trace_part__trace__in=trace_ids).exclude(trajectory__in=ids).delete()
+    )
+    counts = dependents.delete(runs, spared=NEVER)
+    if others:
+        counts[Original] = counts.get(Original, 0) + others
+    # Late spans would bring back what was deleted, and the spans' own content would remain.
     for model in (Span, Source):
         model.objects.filter(trace__in=trace_ids).delete()
     Trace.objects.filter(pk__in=trace_ids).update(closed_at=now(), due_at=None)

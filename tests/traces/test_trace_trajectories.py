@@ -2,6 +2,7 @@
 
 import json
 import random
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -11,9 +12,12 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.arena.models import Experiment
+from apps.removal import deletion
 from apps.traces import trace_trajectories
 from apps.traces.models import Span, Trace, TracePart
-from apps.trajectories.models import Trajectory
+from apps.traces.retention import delete_idle_spans
+from apps.trajectories.imports.preparation import unpack_original
+from apps.trajectories.models import Original, Trajectory
 from tests import factories
 from tests.annotation import builders
 from tests.traces.conftest import chat_span, send, settle, span
@@ -116,6 +120,21 @@ def test_chats_of_one_trace_are_trajectories_of_their_own_and_become_one_when_a_
     send(http, chat_span(5, "Who are you?", "An agent.", "Really?", "Really."))
     settle()
     assert sorted(map(texts_of, Trajectory.objects.all())) == [["An agent.", "Really."], ["On the shelf."]]
+
+
+def test_text_of_a_deleted_trajectory_remains_in_no_other_one_of_its_trace(http: httpx.Client) -> None:
+    send(http, CALLS[0], chat_span(4, "Who are you?", "An agent."), ROOT)
+    send(http, chat_span(5, "Another trace?", "Yes.", trace=2, parent=0))
+    settle()
+    lamp, agent, other = Trajectory.objects.order_by("pk")
+    assert b"lamp" in unpack_original(agent.original.body)
+    Trace.objects.update(changed_at=now() - timedelta(days=2))
+    delete_idle_spans()
+    Trace.objects.update(closed_at=now() - timedelta(days=31))
+    delete_idle_spans()
+    assert deletion.delete(lamp) == {"trajectories": 1, "steps": 1, "original records": 2, "traces' spans": 1}
+    assert Original.objects.get().trajectory == other
+    assert set(Trajectory.objects.all()) == {agent, other}
 
 
 def test_a_chat_that_a_late_span_makes_unreadable_stays_as_it_was(http: httpx.Client) -> None:
