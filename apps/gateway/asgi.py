@@ -18,13 +18,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from apps.accounts import api_tokens
 from apps.gateway.cached_session import CachedSession
 from apps.gateway.call_memory import CallMemory, MemoryUse
-from apps.gateway.call_storage import in_database
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.chat_completions import ChatCompletions
 from apps.gateway.dialects.dialect import Dialect
 from apps.gateway.dialects.steps import DIALECTS
 from apps.gateway.exchange import Exchange
-from apps.gateway.named_sessions import models_of, session_name
+from apps.gateway.named_sessions import session_name
 from apps.gateway.recorder import Recorder
 from apps.gateway.refusals import BadRequest, Crowded, GatewayRefusal, NoSession, NotSupported, TooLarge
 from apps.gateway.token_count import PATH as COUNT_PATH
@@ -121,7 +120,7 @@ async def models(request: Request) -> Response:
     """GET /v1/models: the session's model, or all that a token may call."""
     key = key_of(request)
     if key.startswith(api_tokens.MARK):
-        served = [(model.name, model.created_at) for model in await in_database(models_of, key)]
+        served = [(model.name, model.created_at) for model in await recorder.models_of(key)]
     else:
         session = (await recorder.session_of(key)).session
         target = session.split or session.policy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -42,6 +43,8 @@ class CachedSession:
     """Its prices and usage limits."""
     under_way: int = 0
     """Calls in this process that aren't stored yet."""
+    renewal: asyncio.Task[None] | None = None
+    """What keeps the session open meanwhile."""
     busy_until: float = 0.0
     """Until when its row counts as locked, by time.monotonic: its calls are kept in files rather than each waiting for it."""
 
@@ -62,13 +65,13 @@ class CachedSession:
     async def update(self, database: LoopDatabase) -> bool:
         """Read what has changed, including the calls that other processes stored. False if its key isn't valid any more.
 
-        Everything except state, costs, and failover was fixed when it was opened.
+        Everything except state, expiry, costs, and failover was fixed when it was opened.
         """
         since = _id_shortly_before(last) if (last := self.graph.last) else FIRST_ID
         rows = _NEWS.read(await database.rows(*_NEWS.sql(digest=self.session.key_digest, since=since)))
         if not rows:
             return False
-        state, tokens_used, policy_id, rule_version = rows[0][:4]
+        state, expires_at, tokens_used, policy_id, rule_version = rows[0][:5]
         if policy_id != self.session.policy_id:  # another process moved it to the champion
             moved = await _session_of(self.session.key_digest, database)
             if moved is None:
@@ -76,12 +79,13 @@ class CachedSession:
             moved.tokens_used = self.session.tokens_used
             self.session = moved
         session = self.session
-        session.state, session.tokens_used = state, max(tokens_used, session.tokens_used)
+        session.state, session.expires_at = state, expires_at
+        session.tokens_used = max(tokens_used, session.tokens_used)
         if rule_version != self.rule_version:
             rules = await in_database(rules_of, session.workspace_id, rule_version) if rule_version else ()
             self.rules, self.rule_version = rules, rule_version
         await self.read_terms()
-        for status, is_retry, *columns in (row[4:] for row in rows if row[4] is not None):
+        for status, is_retry, *columns in (row[5:] for row in rows if row[5] is not None):
             if status == Call.Status.OK:
                 self.graph.add([Node.of_columns(*columns)])
             elif not is_retry:
@@ -117,7 +121,7 @@ def _news(digest: str, since: UUID) -> QuerySet[Session, Any]:
     recent = FilteredRelation("calls", condition=Q(calls__id__gte=since))
     valid = Session.objects.with_valid_keys().filter(key_digest=digest).annotate(recent=recent)
     of_calls = (f"recent__{column}" for column in ("status", "is_retry", *NODE_COLUMNS))
-    return valid.values_list("state", "tokens_used", "policy_id", Subquery(version), *of_calls)
+    return valid.values_list("state", "expires_at", "tokens_used", "policy_id", Subquery(version), *of_calls)
 
 
 _BY_KEY, _NEWS = CompiledQuery(_by_key, digest=str), CompiledRows(_news, digest=str, since=UUID)

@@ -28,6 +28,7 @@ TURNS = Turns(2)
 COUNT = (
     "UPDATE gateway_session SET calls_begun = calls_begun + 1 WHERE id = %s AND calls_begun < max_calls RETURNING id"
 )
+RENEW = f"UPDATE gateway_session SET expires_at = %s WHERE id = %s AND state = '{Session.State.OPEN}' RETURNING id"
 COLUMNS = Call._meta.concrete_fields
 ATTRIBUTES = [(field.attname, field if isinstance(field, JSONField) else None) for field in COLUMNS]
 """Names, and the fields of JSON: psycopg converts everything else by itself."""
@@ -74,6 +75,12 @@ async def count_call(database: LoopDatabase, session: Session) -> bool:
     """Count a call if the session's limit allows it; returns whether it does."""
     async with TURNS.of(session.workspace_id):
         return bool(await database.rows(COUNT, [session.pk]))
+
+
+async def renew(database: LoopDatabase, session: Session) -> bool:
+    """Move an open session's expiry as its activity does; returns whether it's open."""
+    async with TURNS.of(session.workspace_id):
+        return bool(await database.rows(RENEW, [expiry_after(session.idle_seconds), session.pk]))
 
 
 async def store_in_open_session(database: LoopDatabase, call: Call, tokens: int, *, is_free: bool) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Coroutine
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from django.conf import settings
+from django.utils.timezone import now
 
 from apps.accounts import api_tokens
 from apps.accounts.authentication import digest_of
@@ -22,15 +24,17 @@ from apps.common.query_time_limit import is_locked
 from apps.gateway import live, spool
 from apps.gateway.cached_session import CachedSession, session_to_cache
 from apps.gateway.call_graph import Node
-from apps.gateway.call_storage import count_call, in_database, in_turn, store, store_in_open_session
+from apps.gateway.call_storage import count_call, in_database, in_turn, renew, store, store_in_open_session
 from apps.gateway.loop_database import LoopDatabase
 from apps.gateway.models import Call
-from apps.gateway.named_sessions import SessionName, member_with, named_session
+from apps.gateway.named_sessions import SessionName, member_with, models_of, named_session
 from apps.gateway.queries import spent_since
 from apps.gateway.refusals import BudgetSpent, NoSession, PriceUnknown, RecorderAway
 from apps.gateway.spending.counters import Counters
+from apps.gateway.splits.models import TrafficSplit
 from apps.gateway.splits.routing import fail_over
 from apps.gateway.spool import Spool
+from apps.policies.models import Policy
 from contract import jsontext
 from contract.values import Json
 
@@ -42,6 +46,8 @@ UNKNOWN_KEY = (
 )
 NOTIFY_SECONDS = 0.2
 """How long new calls are collected before viewers are notified."""
+RENEW_AGAIN_SECONDS = 1.0
+"""When a session is renewed after the database was down."""
 REPLAY_SECONDS = 120.0
 REPLAY_BYTES = 32 << 20
 """Redacted replies are also kept unredacted in this process's memory, for this long and up to this size."""
@@ -107,17 +113,39 @@ class Recorder:
         """Count a call before it costs anything: of many concurrent ones, those beyond the budget are refused. Raises BudgetSpent."""
         cached.refuse_beyond_budget()
         cached.under_way += 1
-        if cached.session.max_calls is None:
-            return
         try:
-            fits = await count_call(self._database, cached.session)
+            fits = cached.session.max_calls is None or await count_call(self._database, cached.session)
         except Exception as error:
             if outage_of(error) is None:
+                self._end(cached)
                 raise
-            return  # `refuse_beyond_budget` counts those of this process
+            fits = True  # `refuse_beyond_budget` counts those of this process
         if not fits:
-            cached.under_way -= 1
+            self._end(cached)
             raise BudgetSpent(f"This session may have {cached.session.max_calls:,} calls, and has used them up.")
+        if cached.renewal is None:
+            cached.renewal = self._background(self._keep_open(cached))
+
+    def _end(self, cached: CachedSession) -> None:
+        """A call is no longer under way."""
+        cached.under_way -= 1
+        if not cached.under_way and cached.renewal is not None:
+            cached.renewal.cancel()
+            cached.renewal = None
+
+    async def _keep_open(self, cached: CachedSession) -> None:
+        """Renew a session until its calls are stored: one call may take longer than the session may be idle."""
+        seconds = (cached.session.expires_at - now()).total_seconds() / 2
+        while True:
+            await asyncio.sleep(max(seconds, 0.0))
+            try:
+                if not await renew(self._database, cached.session):
+                    return
+                seconds = cached.session.idle_seconds / 2
+            except Exception as error:
+                if outage_of(error) is None:
+                    raise
+                seconds = RENEW_AGAIN_SECONDS
 
     async def session_of(self, key: str) -> CachedSession:
         """The session of a key, with all its calls. While the database is down, its last known state. Raises NoSession, RecorderAway."""
@@ -138,6 +166,15 @@ class Recorder:
         if len(self._digests) > MAX_SESSIONS:
             self._digests.popitem(last=False)
         return await self._session_with(digest)
+
+    async def models_of(self, token: str) -> list[TrafficSplit | Policy]:
+        """The models that a token may call. Raises NoSession, RecorderAway."""
+        try:
+            return await in_database(models_of, token)
+        except Exception as error:
+            if outage_of(error) is None:
+                raise
+            raise RecorderAway(AWAY) from None
 
     async def fail_over(self, cached: CachedSession, why: str) -> bool:
         """Move a session whose arm can't be reached to the champion, with the champion's prices; returns whether there is one. False while the
@@ -190,7 +227,7 @@ class Recorder:
         stop an agent.
         """
         call.id = new_id()
-        cached.under_way -= 1
+        self._end(cached)
         cached.session.tokens_used += tokens
         is_busy = cached.busy_until > time.monotonic()
         is_kept = (not is_busy and await self._stored(cached, call, tokens)) or await self.spool.add(call)
@@ -248,10 +285,11 @@ class Recorder:
         session_ids, self._to_notify = self._to_notify, set()
         self._background(in_database(live.notify_viewers, *session_ids))
 
-    def _background(self, work: Any) -> None:
+    def _background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 async def _spent_since(workspace_id: UUID, session_id: UUID | None, since: datetime) -> Decimal:

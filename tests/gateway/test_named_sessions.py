@@ -6,9 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import OperationalError
 
 from apps.accounts.models import ApiToken, Membership, Role
-from apps.gateway import sessions
+from apps.gateway import named_sessions, sessions
 from apps.gateway.models import Call, Session
 from tests import factories
 from tests.gateway.upstream import Upstream
@@ -75,6 +76,18 @@ def test_a_call_that_says_nothing_of_its_episode_is_told_how(
     assert (response.status_code, response.json()["error"]["code"]) == (400, "bad_request")
     assert "X-Session-Id" in response.json()["error"]["message"]
     assert upstream.requests == []
+
+
+def test_while_the_database_is_away_the_list_of_models_says_so(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(token: str) -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(named_sessions, "member_with", fails)
+    response = http.get("models")
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "recorder_away")
+    assert response.headers["retry-after"] == "1"
 
 
 @pytest.mark.parametrize("model", ["nobody", "", None, 7, "a\0b", "\ud800"])

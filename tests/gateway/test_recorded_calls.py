@@ -1,12 +1,17 @@
 """Calls to a policy through the gateway, and what is stored of them."""
 
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
+from django.utils.timezone import now
 
 from apps.gateway import asgi, sessions
-from apps.gateway.models import Call, Join, Path
+from apps.gateway.models import Call, Join, Path, Session
 from apps.gateway.recorder import Recorder
 from apps.gateway.session_trajectories import ids_from
 from apps.gateway.streamed_response import StreamedResponse
@@ -251,3 +256,26 @@ def test_the_end_of_a_stream_is_sent_with_its_last_chunk(agent: Agent, monkeypat
     assert agent.ask(ASK, stream=True).status_code == 200
     assert [message.get("more_body", True) for message in sent] == [True] * (len(sent) - 1) + [False]
     assert sent[-1]["body"].endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_that_takes_longer_than_its_session_may_be_idle_keeps_it_open(
+    gateway_url: str, open_session: Callable[..., sessions.NewSession], upstream: Upstream, stream: bool
+) -> None:
+    agent = Agent(gateway_url, open_session(idle_seconds=1))
+
+    def slowly(body: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(2.5)
+        return says("Done.")(body)
+
+    upstream.replies = [slowly]
+    with agent.http, ThreadPoolExecutor(1) as pool:
+        response = pool.submit(agent.ask, ASK, stream=stream)
+        time.sleep(2)
+        sessions.abandon_idle()
+        assert Session.objects.get().is_open
+        assert response.result().status_code == 200
+    Session.objects.update(expires_at=now() - timedelta(seconds=1))
+    time.sleep(0.7)
+    sessions.abandon_idle()
+    assert Session.objects.get().state == Session.State.ABANDONED
