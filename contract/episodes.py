@@ -18,12 +18,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from uuid_utils.compat import uuid7
+
 from contract import jsontext
 from contract.atomic_files import write_atomically
 from contract.trajectory import Task, Trajectory
 from contract.values import BadRow
 
 FOLDER = "episodes"
+
+
+def new_batch_id() -> str:
+    """A UUID that sorts by age: runners play the oldest batch first."""
+    return str(uuid7())
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from uuid import uuid4
 from transformers import PreTrainedTokenizerBase
 
 from contract.configs import OnlineConfig
-from contract.episodes import Batch, EpisodeFolder, PlayedEpisode, WantedEpisode
+from contract.episodes import Batch, EpisodeFolder, PlayedEpisode, WantedEpisode, new_batch_id
 from contract.events import Log, Warned
 from contract.trajectory import Outcome, Trajectory
 from trainer.algorithms.policy_rollouts import Attempt
@@ -80,7 +80,7 @@ class RunnerPlayer:
         server = ChatServer(self._engine, seed=self._config.seed)
         async with server.listening(own_host()) as address:
             batch = Batch(
-                id=str(uuid4()),
+                id=new_batch_id(),
                 moment=moment,
                 address=address,
                 lease_seconds=self._config.lease_seconds,

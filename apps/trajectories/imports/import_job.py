@@ -33,7 +33,7 @@ from apps.trajectories.imports.bulk_copy import Copied, Origin, copy_in
 from apps.trajectories.imports.preparation import Chunk, chunks
 from apps.trajectories.imports.reader_process import chunks_elsewhere
 from apps.trajectories.imports.report_outcomes import apply_to_existing, apply_to_instances
-from apps.trajectories.imports.upload import discard
+from apps.trajectories.imports.upload import discard, give_up
 from apps.trajectories.models import ImportBatch, RejectedRow, Trajectory
 from apps.trajectories.outlines import visible
 from apps.webhooks.events import EventType
@@ -147,8 +147,11 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
                     f"({chunk.format}). Look at the rejected rows, correct the file, and import it again."
                 )
     _count_tasks(batch)
-    lifecycle.finish(batch, bytes_read=F("size"))
-    discard(batch)
+    with transaction.atomic():
+        lifecycle.finish(batch, bytes_read=F("size"))
+        is_needless = give_up(batch)
+    if is_needless:
+        discard(batch)
 
 
 @unawaited()  # a Postgres crash may lose the commit, and the position with it; the file is then read again, so it's kept until the end is on disk

@@ -26,7 +26,7 @@ from apps.trajectories.models import ImportBatch, Upload
 from apps.trajectories.outlines import clip
 
 LONGEST_UPLOAD = timedelta(days=7)
-"""A file that no job has taken until then belongs to a process that was killed."""
+"""A file that no job has taken, or whose import is finished, until then belongs to a process that was killed."""
 _SUFFIXES = re.compile(r"(?:\.[A-Za-z0-9]{1,8}){0,2}$")
 
 
@@ -84,7 +84,7 @@ def drop(stored: StoredFile) -> None:
 
 
 def delete_abandoned() -> None:
-    """Delete the files of uploads whose process was killed."""
+    """Delete the files of uploads, and of finished imports, whose process was killed."""
     names = Upload.objects.filter(started_at__lt=now() - LONGEST_UPLOAD).order_by("started_at")
     for name in names.values_list("name", flat=True)[:1000]:
         _delete(name)
@@ -155,10 +155,19 @@ def base_name(filename: str) -> str:
     return clip(name.strip(), 300) or "unnamed"
 
 
+def give_up(batch: ImportBatch) -> bool:
+    """Let `delete_abandoned` have the file of a batch that this transaction finishes, unless its rejected rows may still be looked up in it. Returns
+    whether to `discard` it now: a process that is killed before that leaves no file forever.
+    """
+    if batch.rejected_count or not batch.file.name:
+        return False
+    Upload.objects.get_or_create(name=batch.file.name)
+    return True
+
+
 def discard(batch: ImportBatch) -> None:
-    """Delete the stored file of a finished batch that has nothing left to look up in it."""
-    if batch.state == JobState.DONE and not batch.rejected_count and batch.file.name:
-        default_storage.delete(batch.file.name)
+    """Delete the stored file of a batch."""
+    _delete(str(batch.file.name))
 
 
 class _Hashing(File):  # type: ignore[type-arg]  # generic in the stubs only

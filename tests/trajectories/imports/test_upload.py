@@ -13,10 +13,14 @@ from django.core.files.storage import default_storage
 from django.utils.timezone import now
 from storages.backends.s3 import S3Storage
 
+from apps.jobs.models import JobState
 from apps.trajectories.imports import upload
+from apps.trajectories.imports.import_job import run_import
 from apps.trajectories.imports.upload import LONGEST_UPLOAD, drop, start_import, store
 from apps.trajectories.models import ImportBatch, Upload
 from tests import factories
+from tests.trajectories.uploads import ignore, lines, rich
+from tests.trajectories.uploads import upload as upload_of
 from workers.tasks import delete_abandoned_uploads
 
 pytestmark = pytest.mark.django_db
@@ -94,6 +98,27 @@ def test_what_a_killed_process_was_receiving_is_deleted_later_and_only_that():
     assert default_storage.exists(taken.file.name)
     assert list(Upload.objects.values_list("name", flat=True)) == [kept.name]
     assert default_storage.exists(kept.name)
+
+
+def test_a_worker_killed_at_the_end_of_an_import_leaves_no_file(monkeypatch):
+    def killed(*_: object) -> None:
+        raise SystemExit
+
+    clean, dirty = upload_of(lines(rich(1))), upload_of(lines(rich(2)) + b"oops\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(default_storage, "delete", killed)
+        with pytest.raises(SystemExit):
+            run_import(clean.pk, watch=ignore)
+        run_import(dirty.pk, watch=ignore)
+    assert ImportBatch.objects.filter(state=JobState.DONE).count() == 2
+    assert default_storage.exists(clean.file.name)
+    Upload.objects.update(started_at=now() - LONGEST_UPLOAD - timedelta(minutes=1))
+
+    delete_abandoned_uploads()
+
+    assert not default_storage.exists(clean.file.name)
+    assert default_storage.exists(dirty.file.name)
+    assert not Upload.objects.exists()
 
 
 def test_a_file_is_known_before_its_first_byte_is_stored(monkeypatch):
