@@ -198,11 +198,16 @@ def _span(raw: dict[str, Any], source: Source, batch: Batch) -> Span:
         is_root=not parent.strip("0"),
         name=text(raw.get("name")),
         ended=ended,
-        calls_model=kind_of(plain(raw.get("attributes"))) == "model",
+        calls_model=calls_model(raw),
         source=source,
         body=compressed(body),
         size=len(body),
     )
+
+
+def calls_model(span: Json) -> bool:
+    """Whether a span, as received, is a model call."""
+    return kind_of(plain(mapping(span).get("attributes"))) == "model"
 
 
 def _nanoseconds(raw: dict[str, Any], name: str) -> int:
@@ -223,3 +228,9 @@ def compressed(body: bytes) -> bytes:
         compressor = _of_thread.compressor = zstandard.ZstdCompressor(level=COMPRESSION)
     packed: bytes = compressor.compress(body)
     return packed
+
+
+def unpacked(body: bytes | memoryview) -> bytes:
+    """The JSON of a stored span or source."""
+    # The size is in the frame's header, written by `compressed`.
+    return zstandard.ZstdDecompressor().decompress(bytes(body))

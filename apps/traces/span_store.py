@@ -14,9 +14,10 @@ from django.utils.timezone import now
 
 from apps.common.ids import new_id
 from apps.common.query_time_limit import lock_time_limit
-from apps.traces.export_request import Batch, Span
+from apps.traces.export_request import Batch, Span, calls_model, unpacked
 from apps.traces.models import Trace
 from apps.trajectories.outlines import clip
+from contract import jsontext
 
 MAX_SPANS = 20_000
 """Maximum number of spans per trace."""
@@ -39,13 +40,17 @@ INCOMING = """
 COPY_SPANS = "COPY incoming_span FROM STDIN (FORMAT binary)"
 COLUMN_TYPES = ["uuid", "text", "int8", "bytea", "bytea"]
 ADD_SPANS = """
-    INSERT INTO traces_span (trace_id, span_id, ended, source_digest, body)
-    SELECT trace_id, span_id, ended, source_digest, body FROM incoming_span
-    ON CONFLICT (trace_id, span_id) DO UPDATE
-        SET ended = excluded.ended, source_digest = excluded.source_digest, body = excluded.body
-        WHERE traces_span.ended < excluded.ended
-    RETURNING trace_id, span_id, xmax = 0
+    WITH stored AS (
+        INSERT INTO traces_span (trace_id, span_id, ended, source_digest, body)
+        SELECT trace_id, span_id, ended, source_digest, body FROM incoming_span
+        ON CONFLICT (trace_id, span_id) DO UPDATE
+            SET ended = excluded.ended, source_digest = excluded.source_digest, body = excluded.body
+            WHERE traces_span.ended < excluded.ended
+        RETURNING trace_id, span_id
+    )
+    SELECT trace_id, span_id, before.body FROM stored LEFT JOIN traces_span AS before USING (trace_id, span_id)
 """
+"""The table as joined is the one before the statement."""
 ADD_SOURCES = """
     INSERT INTO traces_source (trace_id, digest, body)
     SELECT * FROM unnest(%s::uuid[], %s::bytea[], %s::bytea[]) ON CONFLICT DO NOTHING
@@ -94,10 +99,10 @@ def _store(workspace_id: UUID, spans: list[Span], batch: Batch) -> int:
     new = _insert(accepted, traces)
     changed = [span for span in accepted if (traces[span.trace_id].pk, span.span_id) in new]
     for span in changed:
-        _count(traces[span.trace_id], span, is_first=new[traces[span.trace_id].pk, span.span_id], moment=moment)
+        _count(traces[span.trace_id], span, before=new[traces[span.trace_id].pk, span.span_id], moment=moment)
     _insert_sources(changed, traces)
     _save({span.trace_id: traces[span.trace_id] for span in changed}.values(), moment)
-    return sum(new.values())
+    return sum(before is None for before in new.values())
 
 
 def _each_once(spans: Iterable[Span]) -> list[Span]:
@@ -161,8 +166,8 @@ def _within_limits(batch: Batch, spans: list[Span], traces: dict[str, Trace]) ->
     return accepted
 
 
-def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str], bool]:
-    """The spans that are new or end later than the stored version; for each, whether it's new."""
+def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str], bytes | None]:
+    """The spans that are new or end later than the stored version; for each, that version."""
     with connection.cursor() as cursor:
         cursor.execute(INCOMING)
         cursor.execute("TRUNCATE incoming_span")
@@ -174,7 +179,7 @@ def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str
                     (traces[span.trace_id].pk, span.span_id, span.ended, span.source.digest, span.body),
                 )
         cursor.execute(ADD_SPANS)
-        return {(trace, span_id): is_first for trace, span_id, is_first in cursor.fetchall()}
+        return {(trace, span_id): before for trace, span_id, before in cursor.fetchall()}
 
 
 def _insert_sources(spans: list[Span], traces: dict[str, Trace]) -> None:
@@ -188,12 +193,14 @@ def _insert_sources(spans: list[Span], traces: dict[str, Trace]) -> None:
             by_id[trace_id].size += size
 
 
-def _count(trace: Trace, span: Span, *, is_first: bool, moment: datetime) -> None:
-    if is_first:
+def _count(trace: Trace, span: Span, *, before: bytes | None, moment: datetime) -> None:
+    if before is None:
         trace.span_count += 1
-        trace.model_calls += span.calls_model
-    elif span.calls_model:  # its first version may have lacked the attributes of a model call
-        trace.model_calls = max(trace.model_calls, 1)
+    else:  # it may have lacked the attributes of a model call
+        body = unpacked(before)
+        trace.model_calls -= calls_model(jsontext.loads(body))
+        trace.size -= len(body)
+    trace.model_calls += span.calls_model
     trace.size += span.size
     if span.is_root or not trace.name:
         trace.name, trace.service = clip(span.name, 200), clip(span.source.service, 200)

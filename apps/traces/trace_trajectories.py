@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-import zstandard
 from django.db import transaction
 from django.utils.timezone import now
 
@@ -23,6 +22,7 @@ from apps.ingest.files.raw_records import RawRow
 from apps.ingest.formats import named
 from apps.ingest.reading import Reading, ReadTrajectory, RecognizedRecord
 from apps.ingest.traces.span_groups import record_of
+from apps.traces.export_request import unpacked
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.trajectories.imports.bulk_copy import Origin, copy_in, replace
 from apps.trajectories.imports.preparation import Prepared, prepare
@@ -161,12 +161,6 @@ def _chat(trajectory: ReadTrajectory) -> Chat:
     ids = (step.info.get("span") for step in trajectory.record.steps)
     span_ids = frozenset(span_id for span_id in ids if isinstance(span_id, str))
     return Chat(trajectory, trajectory.record.content_hash(), span_ids)
-
-
-def unpacked(body: bytes | memoryview) -> bytes:
-    """The JSON of a stored span or source."""
-    # The size is in the frame's header, written by `export_request.compressed`.
-    return zstandard.ZstdDecompressor().decompress(bytes(body))
 
 
 def _matched(chats: list[Chat], parts: list[TracePart]) -> Iterable[tuple[Chat, TracePart | None]]:

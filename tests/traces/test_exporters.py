@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import StatusCode
 
 from apps.accounts.models import Membership
+from apps.traces.export_request import unpacked
 from apps.traces.models import Span, Trace
-from apps.traces.trace_trajectories import unpacked
 from apps.trajectories.models import Trajectory
 from contract import jsontext
 from tests import factories

@@ -183,6 +183,16 @@ def test_of_a_span_that_is_sent_while_it_goes_on_the_later_end_counts(http: http
     assert Span.objects.count() == Trace.objects.get().span_count == 1
 
 
+def test_spans_that_were_sent_while_they_went_on_count_once(http: httpx.Client) -> None:
+    send(http, *CALLS, trace_name="whole")
+    whole = Trace.objects.values_list("span_count", "model_calls", "size").get()
+    Trace.objects.all().delete()
+    send(http, *({**call, "attributes": [], "endTimeUnixNano": "0"} for call in CALLS), trace_name="whole")
+    for call in (*CALLS, CALLS[0]):
+        send(http, call, trace_name="whole")
+    assert Trace.objects.values_list("span_count", "model_calls", "size").get() == whole
+
+
 def test_a_trace_that_rests_becomes_a_trajectory_without_its_root(http: httpx.Client, settings: Any) -> None:
     settings.TRACES_REST_SECONDS = 0
     send(http, *CALLS)
