@@ -39,7 +39,7 @@ from apps.datasets.rows.pairs import PairRows
 from apps.datasets.rows.single_trajectories import TrajectoryRows
 from apps.datasets.selection import splits
 from apps.datasets.selection.pairs import items_left_out
-from apps.datasets.selection.survey import has_rows, survey
+from apps.datasets.selection.survey import can_have_rows, survey
 from apps.jobs import lifecycle
 from apps.jobs.models import Event, Failure, Kind, Phase, Superseded, lease, register
 from apps.webhooks.events import EventType
@@ -75,6 +75,7 @@ VERSIONS = register(
 
 
 RENEW_AFTER_SECONDS = 1.0
+NO_ROWS = "These rules leave no rows. Choose other queues, wait for judgments, or relax the rules."
 
 
 class NothingToFreeze(ValueError):
@@ -118,8 +119,8 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
             "queues", f"{len(recipe.queues) - len(kinds)} of {len(recipe.queues)} queues aren't in this workspace."
         )
     check_kinds(recipe, kinds)
-    if not has_rows(recipe, dataset.workspace):
-        raise NothingToFreeze("These rules leave no rows. Choose other queues, wait for judgments, or relax the rules.")
+    if not can_have_rows(recipe, dataset.workspace):
+        raise NothingToFreeze(NO_ROWS)
     # Locked so that concurrent requests get different numbers.
     if not list(Dataset.objects.select_for_update().filter(pk=dataset.pk).values_list("pk")):
         raise NothingToFreeze("The dataset was deleted meanwhile.")
@@ -234,13 +235,15 @@ class Builder:
         self.materials = Materials(version)
 
     def build(self) -> Built:
-        """Assign the splits, then write every row. Replaces what earlier attempts recorded."""
+        """Assign the splits, then write every row. Replaces what earlier attempts recorded. Raises NothingToFreeze."""
         with transaction.atomic():
             lifecycle.hold(self.version)
             VersionPreference.objects.filter(version=self.version).delete()
             VersionJudgment.objects.filter(version=self.version).delete()
         recipe, figures = self.materials.recipe, self.materials.figures
         sources = survey(recipe, self.version.workspace)
+        if not sources.rows:
+            raise NothingToFreeze(NO_ROWS)
         self.progress(0, sources.rows)
         self.materials.splits = splits.settle(
             [entry.task for entry in sources.tasks.values()],

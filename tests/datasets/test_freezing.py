@@ -2,6 +2,7 @@
 
 import errno
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from apps.datasets.files.splitfiles import SplitFiles
 from apps.datasets.freezing import VERSIONS
 from apps.datasets.models import Dataset, TaskSplit, Version, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe
+from apps.datasets.selection import pairs as selected_pairs
 from apps.jobs import lifecycle
+from apps.jobs.models import Phase
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -148,6 +151,27 @@ def test_skill_decides_where_the_recipe_believes_in_it(dataset: Dataset, member:
         freeze(dataset, member, queue, train=100, validation=0, test=0, aggregation="dawid_skene").content_hash
         == skilled.content_hash
     )
+
+
+@pytest.mark.parametrize("aggregation", ["dawid_skene", "glad"])
+def test_the_worker_alone_estimates_skill(
+    dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch, aggregation: str
+) -> None:
+    def in_the_request(*_: object) -> None:
+        raise AssertionError("It takes seconds.")
+
+    pair = factories.item(of=queue)
+    for strength in (2, -2):
+        factories.preference(strength, on=pair)
+    recipe = Recipe(queues=(str(queue.pk),), aggregation=aggregation, minimum_confidence=99)
+    with monkeypatch.context() as patch:
+        patch.setattr(selected_pairs, "beliefs", in_the_request)
+        version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
+        with pytest.raises(freezing.NothingToFreeze):
+            freezing.request_version(dataset=dataset, recipe=replace(recipe, minimum_strength=3), by=member)
+    assert freezing.freeze(version.pk)
+    version.refresh_from_db()
+    assert (version.phase, version.failure["message"]) == (Phase.FAILED, freezing.NO_ROWS)
 
 
 def test_a_reviewers_decision_is_the_row_whatever_the_votes(dataset: Dataset, member: Membership, queue: Queue) -> None:

@@ -94,14 +94,26 @@ def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
     """Every pair with a judgment that the recipe includes, through a server-side cursor, so memory doesn't grow with their number."""
     believed = _beliefs(recipe, workspace)
     for pair in _pairs(recipe, workspace):
-        votes = counted(pair.votes, recipe)
-        if pair.ruling and recipe.adjudicated == "win":
-            decision = decide_by(pair.ruling, votes or latest(pair.votes), recipe)
-        else:
-            decision = decide(votes, recipe, believed.get((pair.first, pair.second)))
-        if decision.verdicts and (unfit := _unfit(pair, recipe)):
-            decision = Decision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
-        yield JudgedPair(pair, votes, decision)
+        yield _judged(pair, recipe, believed.get((pair.first, pair.second)))
+
+
+def can_make_rows(recipe: Recipe, workspace: Workspace) -> bool:
+    """Whether any pair makes a row or, with a label-aggregation model, does for some estimate: fitting the model takes seconds, too long for a request."""
+    estimates = [None] if recipe.aggregation == "votes" else [Belief(1.0, 0.0, 0.0), Belief(0.0, 0.0, 1.0)]
+    return any(
+        _judged(pair, recipe, belief).decision.verdicts for pair in _pairs(recipe, workspace) for belief in estimates
+    )
+
+
+def _judged(pair: Pair, recipe: Recipe, belief: Belief | None) -> JudgedPair:
+    votes = counted(pair.votes, recipe)
+    if pair.ruling and recipe.adjudicated == "win":
+        decision = decide_by(pair.ruling, votes or latest(pair.votes), recipe)
+    else:
+        decision = decide(votes, recipe, belief)
+    if decision.verdicts and (unfit := _unfit(pair, recipe)):
+        decision = Decision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
+    return JudgedPair(pair, votes, decision)
 
 
 def _beliefs(recipe: Recipe, workspace: Workspace) -> Beliefs:

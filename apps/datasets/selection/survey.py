@@ -10,7 +10,7 @@ from uuid import UUID
 from apps.accounts.models import Workspace
 from apps.datasets.recipe import Recipe
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.pairs import judged_pairs
+from apps.datasets.selection.pairs import can_make_rows, judged_pairs
 from apps.datasets.selection.single_trajectories import judged_trajectories
 from apps.datasets.selection.splits import SplitTask
 
@@ -60,8 +60,10 @@ def survey(recipe: Recipe, workspace: Workspace) -> Survey:
     return result
 
 
-def has_rows(recipe: Recipe, workspace: Workspace) -> bool:
-    """Whether the recipe would produce any rows; reads judgments only up to the first one that does."""
-    return any(pair.decision.verdicts for pair in judged_pairs(recipe, workspace)) or any(
+def can_have_rows(recipe: Recipe, workspace: Workspace) -> bool:
+    """Whether the recipe would produce any rows, as far as that is known without a label-aggregation model; reads judgments only up to the first that
+    does.
+    """
+    return can_make_rows(recipe, workspace) or any(
         judged.decision.verdicts for judged in judged_trajectories(recipe, workspace)
     )
