@@ -12,6 +12,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import InterfaceError, OperationalError
 
 from apps.accounts.models import Workspace
+from apps.annotation.bulk import assignment
 from apps.annotation.desk import assignments, continuations
 from apps.annotation.judges import enrollment, judge_job
 from apps.annotation.quality import reports
@@ -58,6 +59,7 @@ CHORES = (
     assignments.expire_leases,
     items.fill_stalled,
     settings.close_ended,
+    assignment.free_unreachable,
     gateway_sessions.abandon_idle,
     webhooks.deliver_due,
     user_feedback.judge_feedback,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership, User
@@ -14,10 +14,14 @@ from apps.annotation.audit import record
 from apps.annotation.models import BulkAct, Item, ItemAssignee, Queue
 from apps.annotation.queues.overlap import FixedByPlan
 from apps.annotation.refusals import Refusal
+from apps.common.workspace_turns import do_in_workspace_turns
 
 MAX_ITEMS = 5_000
 MAX_SLOTS = 50_000
 """Limit of items times people: each combination is a row, with a copy for undo."""
+
+TURN_SECONDS = 5.0
+"""How long items of one workspace are freed before those of the next."""
 
 
 class NoSuchItems(Refusal):
@@ -123,6 +127,27 @@ def people_by_item(items: Collection[int]) -> dict[int, list[int]]:
     return people
 
 
+def free_unreachable() -> None:
+    """Free items that are reserved for people who may no longer label there. Called by a periodic task, since memberships end in several ways.
+
+    If too few of an item's people are left to judge it as often as its queue asks for, it's for everybody.
+    """
+    members = Membership.objects.filter(workspace=OuterRef("queue__workspace"), user=OuterRef("user"))
+    labelers = Queue.labelers.through.objects.filter(queue=OuterRef("queue"), user=OuterRef("user"))
+    reserved = ItemAssignee.objects.filter(queue__state=Queue.State.OPEN)
+    unreachable = reserved.filter(~Exists(members) | Q(queue__is_restricted=True) & ~Exists(labelers))
+    queues = Queue.objects.filter(pk__in=list(unreachable.values_list("queue", flat=True).distinct()))
+    do_in_workspace_turns(queues, _free_unreachable_in, name="unreachable-items", seconds=TURN_SECONDS)
+
+
+@transaction.atomic
+def _free_unreachable_in(queue: Queue) -> None:
+    queue = _with_lock(queue)
+    reserved = ItemAssignee.objects.filter(queue=queue).exclude(user__in=_labelers_of(queue))
+    items = set(reserved.order_by("item").values_list("item", flat=True)[:MAX_ITEMS])
+    _put_labelers(queue, people_by_item(_locked(queue, items)))
+
+
 def _put(queue: Queue, people: Mapping[int, Sequence[int]]) -> None:
     """Replace the assignees of these locked items. The items count as freed, so that desks already past them find them, too."""
     ItemAssignee.objects.filter(item__in=people).delete()
@@ -140,6 +165,11 @@ def restore_people(act: BulkAct) -> None:
     """
     queue = _with_lock(act.queue)
     locked = _locked(queue, [int(item) for item in act.before])
+    _put_labelers(queue, {item: act.before[str(item)] for item in locked})
+
+
+def _put_labelers(queue: Queue, people: Mapping[int, Sequence[int]]) -> None:
+    """Replace the assignees of these locked items by those of `people` who may label; by nobody, if too few may."""
     labelers = _labelers_of(queue)
-    people = {item: [user for user in act.before[str(item)] if user in labelers] for item in locked}
-    _put(queue, {item: users if len(users) >= queue.overlap else [] for item, users in people.items()})
+    able = {item: [user for user in users if user in labelers] for item, users in people.items()}
+    _put(queue, {item: users if len(users) >= queue.overlap else [] for item, users in able.items()})

@@ -19,6 +19,7 @@ from apps.annotation.bulk.assignment import (
     TooFewPeople,
     TooManyPlaces,
     assign_items,
+    free_unreachable,
     people_by_item,
 )
 from apps.annotation.bulk.undo import LaterAct, undo_bulk_act
@@ -170,6 +171,32 @@ def test_undo_gives_nothing_to_somebody_who_left(researcher: Membership, ada: Me
     undo_bulk_act(act=later, by=researcher.user)
     assert people_by_item(ids(queue)) == {}
     assert judged_by(queue, ben) == ids(queue)
+
+
+def test_items_of_somebody_who_left_are_for_others(researcher: Membership, ada: Membership, ben: Membership) -> None:
+    queue = builders.queue(of=researcher.workspace, items=3)
+    first, second, third = ids(queue)
+    assign_items(queue=queue, items=[first], people=[ada.user], by=researcher)
+    assign_items(queue=queue, items=[second], people=[ada.user, ben.user], by=researcher)
+    cleo = factories.member(Role.ANNOTATOR, of=researcher.workspace)
+    assert judged_by(queue, cleo) == [third]
+    membership_changes.remove(membership=ada, by=ada.user)
+    free_unreachable()
+    assert people_by_item(ids(queue)) == {second: [ben.user_id]}
+    assert judged_by(queue, cleo) == [first]
+    assert judged_by(queue, ben) == [second]
+
+
+def test_an_item_that_too_few_are_left_to_judge_is_for_everybody(
+    researcher: Membership, ada: Membership, ben: Membership
+) -> None:
+    queue = builders.queue(of=researcher.workspace, overlap=2)
+    assign_items(queue=queue, items=ids(queue), people=[ada.user, ben.user], by=researcher)
+    queue.labelers.add(ben.user, researcher.user)
+    Queue.objects.update(is_restricted=True)  # without Ada
+    free_unreachable()
+    queue.refresh_from_db()
+    assert judged_by(queue, ben) == judged_by(queue, researcher) == ids(queue)
 
 
 def test_items_times_people_are_bounded(
