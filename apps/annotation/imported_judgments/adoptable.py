@@ -34,6 +34,10 @@ SOMEBODY = re.compile("annotat|judge|rater|labell?er|worker|person|human|expert|
 """Common names of numbered columns that each hold one annotator's verdict."""
 
 
+OF_ROLLOUT = ("sample", "seed")
+"""What Retrace notes about a rollout: which of a task's it is, and the seed of its batch."""
+
+
 class Pair(NamedTuple):
     """Two trajectories from one record of the file."""
 
@@ -110,8 +114,9 @@ def _columns(infos: Iterable[Info]) -> dict[str, _Column]:
     """Columns of short values, by name."""
     columns: dict[str, _Column] = defaultdict(_Column)
     for info in infos:
+        is_rollout = all(type(info.get(key)) is int for key in OF_ROLLOUT)
         for key, value in info.items():
-            if is_storable(key):  # the queue's recipe stores column names
+            if is_storable(key) and not (is_rollout and key in OF_ROLLOUT):  # the queue's recipe stores column names
                 columns[key].add(value)
     return {name: column for name, column in columns.items() if column.is_short and column.counts}
 

@@ -116,6 +116,17 @@ def test_the_survey_says_what_stands_in_which_column():
     ]
 
 
+def test_what_retrace_notes_about_a_rollout_is_offered_as_nothing():
+    notes = [{"sample": n % 2, "seed": 7} for n in range(4)]
+    rows = [{"prompt": f"q{n}", "completion": "y", "liked": "no", **noted} for n, noted in enumerate(notes)]
+    surveyed = survey(imported(*rows, {"prompt": "q", "completion": "n", "liked": "yes"}))
+    offered = {name for columns in surveyed.verdicts for name in columns.names} | {*surveyed.indexes, *surveyed.names}
+    assert "liked" in offered
+    assert not offered & {"sample", "seed"}
+    own = survey(imported(*({"prompt": f"q{n}", "completion": "z", "sample": "ab"[n % 2]} for n in range(4))))
+    assert ("sample",) in [verdict.names for verdict in own.verdicts]  # somebody else's column
+
+
 def test_what_three_people_said_is_three_judgments_of_each_pair():
     queue = filled(imported(compared(1, 1, 2, 0), compared(2, 1, 1, 2)), three())
     assert (queue.state, queue.item_count, queue.overlap, queue.selection["adopted"]["left_out"]) == (
