@@ -73,12 +73,17 @@ def apply_to_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Appli
         ] or candidates
         if len(candidates) != 1:
             refused.append(_ambiguous(verdict, len(candidates), batch.policy_name))
-        elif candidates[0].success is None:
-            outcomes[candidates[0].pk] = verdict.is_resolved
-        elif candidates[0].success == verdict.is_resolved:
+            continue
+        [candidate] = candidates
+        known = outcomes.get(
+            candidate.pk, candidate.success
+        )  # of a report's verdicts on one trajectory, the first counts
+        if known is None:
+            outcomes[candidate.pk] = verdict.is_resolved
+        elif known == verdict.is_resolved:
             matched += 1
         else:
-            word = "resolved" if candidates[0].success else "not resolved"
+            word = "resolved" if known else "not resolved"
             reason = f"{verdict.instance} is known as {word}; the report says otherwise. Nothing was changed."
             refused.append(Refused(verdict, reason, "An outcome for a trajectory that has none."))
     return Applied(_store_outcomes(batch, outcomes), matched, refused)
@@ -86,7 +91,10 @@ def apply_to_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Appli
 
 def apply_to_existing(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
     """Give an archive's outcomes to those of its trajectories that existed before; returns how many had none."""
-    verdicts = {item.columns["content_hash"]: item.verdict for item in prepared if item.verdict is not None}
+    verdicts: dict[bytes, bool] = {}
+    for item in prepared:
+        if item.verdict is not None:
+            verdicts.setdefault(item.columns["content_hash"], item.verdict)
     if not verdicts:
         return 0
     trajectories = Trajectory.objects.filter(workspace=batch.workspace_id, content_hash__in=verdicts, success=None)

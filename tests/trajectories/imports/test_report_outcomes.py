@@ -123,6 +123,14 @@ def test_a_report_that_says_both_of_an_instance_says_nothing_of_it(home: Workspa
     )
 
 
+def test_of_two_lines_about_an_instance_the_first_counts(home: Workspace) -> None:
+    imported(lines(run()), home)
+    table = f"instance_id,resolved\n{NAME},true\n{NAME},false\n{NAME},true\n".encode()
+    batch = imported(table, home, "outcomes.csv")
+    assert (outcomes(), batch.outcome_count) == ([("p", True)], 1)
+    assert reasons(batch) == [f"{NAME} is known as resolved; the report says otherwise. Nothing was changed."]
+
+
 def test_an_archive_of_runs_and_report_judges_runs_that_are_here_already(home: Workspace) -> None:
     first, second = run(), run(exit_status="Timeout")
     imported(lines(first, second), home)
