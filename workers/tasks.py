@@ -93,7 +93,8 @@ def fill_queue(queue_id: str) -> None:
     """Turn a queue's selection into items. A second delivery continues where the first stopped."""
     try:
         items.fill(UUID(queue_id))
-    except (OperationalError, InterfaceError):
+    except (OperationalError, InterfaceError) as error:
+        items.record_outage(UUID(queue_id), error)
         raise  # the database is down, or resolved a deadlock: a chore sends stalled fillings again
     except Exception as error:
         items.record_failure(UUID(queue_id), f"{type(error).__name__}: {error}")

@@ -3,11 +3,12 @@
 After a crash, filling resumes behind the last batch; concurrent fillings of one queue take turns and add nothing twice.
 """
 
+from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 from django.utils.timezone import now
 
@@ -19,6 +20,7 @@ from apps.annotation.models import Item, Queue
 from apps.annotation.queues.sources import Selection, candidates_by_task
 from apps.common.advisory_locks import try_lock
 from apps.common.broker import enqueue
+from apps.common.cache import recall, remember
 
 TASKS_A_BATCH = 500
 ITEMS_A_BATCH = 20_000
@@ -28,6 +30,9 @@ ROWS = 2000
 MAX_TRIES = 3
 """Consecutive attempts at one batch."""
 STALLED_AFTER = timedelta(minutes=1)
+MAX_OUTAGES = 20
+"""Consecutive attempts that the database may break off. There is one every 15 seconds or more, while a database that is down starts none."""
+OUTAGES_REMEMBERED_SECONDS = 24 * 3600
 
 
 class _OthersTurn(Exception):
@@ -117,6 +122,17 @@ def _add(queue: Queue, items: list[Item]) -> None:
 def record_failure(queue_id: UUID, error: str) -> None:
     """Show on the queue's page why it couldn't be filled."""
     Queue.objects.filter(pk=queue_id, state=Queue.State.FILLING).update(state=Queue.State.FAILED, error=error)
+
+
+def record_outage(queue_id: UUID, error: Exception) -> None:
+    """Count an attempt that the database broke off. Too many without progress between them count as a failure, such as of a query that is always too slow."""
+    with suppress(OperationalError, InterfaceError):  # it's down
+        progress = Queue.objects.filter(pk=queue_id).values_list("filled_to", "item_count").first()
+        key = f"filling-outages:{queue_id}:{progress}".replace(" ", "")
+        count = (recall(key) or 0) + 1
+        remember(key, count, seconds=OUTAGES_REMEMBERED_SECONDS)
+        if count >= MAX_OUTAGES:
+            record_failure(queue_id, f"The database broke off {count} attempts in a row, the last with: {error}")
 
 
 def fill_stalled() -> int:
