@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import islice
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import connection
@@ -21,8 +22,9 @@ from apps.datasets.models import Split, Version, VersionJudgment, VersionPrefere
 from apps.policies.models import Policy
 from apps.training.models import Run, RunReward
 
-MAX_POLICIES = 200
 MAX_LINES = 200
+READ = MAX_LINES + 1
+"""Of each kind of entry: one more tells that there are more."""
 
 # UNION lets each policy in once, so the walks end even for a cycle. They go by generation, so the nearest policies come first.
 PARENTS = """
@@ -47,6 +49,18 @@ CHILDREN = """
         ) AS child WHERE child.policy IS NOT NULL
     ) SELECT policy FROM below LIMIT %s
 """
+
+
+T = TypeVar("T")
+
+
+class Lines(list[T]):
+    """The first MAX_LINES entries."""
+
+    def __init__(self, entries: Iterable[T]) -> None:
+        read = list(islice(entries, READ))
+        super().__init__(read[:MAX_LINES])
+        self.has_more = len(read) > MAX_LINES
 
 
 @dataclass(frozen=True)
@@ -85,21 +99,21 @@ class Learner:
     """Already listed further up, with everything below it."""
 
 
-def origins_of(policy: Policy) -> list[Origin]:
+def origins_of(policy: Policy) -> Lines[Origin]:
     """The policy itself and, indented below each, its base and the policies that rewarded it."""
     return _origins([(policy, None)])
 
 
-def origins_of_run(run: Run) -> list[Origin]:
+def origins_of_run(run: Run) -> Lines[Origin]:
     """The ancestors of a run, which may not have made a policy yet: its base, then its rewards."""
     rewards = run.rewards.select_related("policy").order_by("pk")
     base: list[tuple[Policy, RunReward | None]] = [(run.base, None)] if run.base else []
     return _origins([*base, *((reward.policy, reward) for reward in rewards)])
 
 
-def _origins(roots: Sequence[tuple[Policy, RunReward | None]]) -> list[Origin]:
+def _origins(roots: Sequence[tuple[Policy, RunReward | None]]) -> Lines[Origin]:
     if not roots:
-        return []
+        return Lines([])
     ids = _policies_reached(PARENTS, [policy.pk for policy, _ in roots])
     policies = {policy.pk: policy for policy in _with_origin().filter(pk__in=ids)}
     runs = [run for policy in policies.values() if (run := getattr(policy, "made_by", None))]
@@ -124,31 +138,31 @@ def _origins(roots: Sequence[tuple[Policy, RunReward | None]]) -> list[Origin]:
         for below in rewards[run.pk] if run else ():
             yield from lines(below.policy_id, below, depth + 1)
 
-    return [line for policy, reward in roots for line in lines(policy.pk, reward, 0)][:MAX_LINES]
+    return Lines(line for policy, reward in roots for line in lines(policy.pk, reward, 0))
 
 
-def learners_from(policy: Policy) -> list[Learner]:
+def learners_from(policy: Policy) -> Lines[Learner]:
     """Every run that started from the policy or was rewarded by it, and recursively the runs that descend from their policies."""
     return _learners([], [policy.pk])
 
 
-def learners_from_versions(versions: Collection[UUID]) -> list[Learner]:
+def learners_from_versions(versions: Collection[UUID]) -> Lines[Learner]:
     """Every run trained on the versions, and recursively the runs that descend from their policies."""
     if not versions:
-        return []
-    return _learners(list(_runs().filter(version__in=versions).order_by("pk")[:MAX_LINES]), [])
+        return Lines([])
+    return _learners(list(_runs().filter(version__in=versions).order_by("pk")[:READ]), [])
 
 
-def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
+def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> Lines[Learner]:
     ids = _policies_reached(CHILDREN, [*roots, *(run.result_id for run in first if run.result_id)])
     by_base, by_reward = defaultdict(list), defaultdict(list)
     unmade = defaultdict(list)
     if ids:
-        for run in _runs().filter(base__in=ids).order_by("pk")[:MAX_LINES]:
+        for run in _runs().filter(base__in=ids).order_by("pk")[:READ]:
             by_base[run.base_id].append(run)
-        for reward in _rewards().filter(policy__in=ids).order_by("pk")[:MAX_LINES]:
+        for reward in _rewards().filter(policy__in=ids).order_by("pk")[:READ]:
             by_reward[reward.policy_id].append(reward)
-        for policy in Policy.objects.filter(base__in=ids, made_by=None).order_by("pk")[:MAX_LINES]:
+        for policy in Policy.objects.filter(base__in=ids, made_by=None).order_by("pk")[:READ]:
             unmade[policy.base_id].append(policy)
     shown: set[UUID] = set()
 
@@ -174,7 +188,7 @@ def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
 
     of_versions = (lines(Learner(0, run, run.result, version=run.version)) for run in first)
     of_policies = (below(root, 0) for root in roots)
-    return [line for part in (*of_versions, *of_policies) for line in part][:MAX_LINES]
+    return Lines(line for part in (*of_versions, *of_policies) for line in part)
 
 
 def _policies_reached(query: str, roots: Iterable[UUID]) -> list[UUID]:
@@ -182,7 +196,7 @@ def _policies_reached(query: str, roots: Iterable[UUID]) -> list[UUID]:
     if not root_ids:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(query, [root_ids, MAX_POLICIES])
+        cursor.execute(query, [root_ids, READ])
         return [policy for (policy,) in cursor.fetchall()]
 
 
@@ -220,8 +234,8 @@ def judgments_in(versions: Collection[UUID]) -> Counter[UUID]:
 class Use(NamedTuple):
     """The versions whose rows hold a judgment, and what was trained on it."""
 
-    versions: list[Version]
-    learners: list[Learner]
+    versions: Lines[Version]
+    learners: Lines[Learner]
     """None unless these are training rows."""
     split: str = ""
     """The split of these rows, which is that of their task in every version."""
@@ -237,9 +251,11 @@ def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory:
     pairs, singles = VersionPreference.objects.filter(pair), VersionJudgment.objects.filter(single)
     used = Q(pk__in=pairs.values("version")) | Q(pk__in=singles.values("version"))
     light = Version.objects.select_related("dataset").defer("card", "recipe", "files")
-    versions = list(light.filter(used).order_by("pk")[:MAX_LINES])
+    versions = Lines(light.filter(used).order_by("pk")[:READ])
     split = next((split for rows in (pairs, singles) for split in rows.values_list("split", flat=True)[:1]), "")
-    learners = learners_from_versions([version.pk for version in versions]) if split == Split.TRAIN else []
+    learners = (
+        learners_from_versions([version.pk for version in versions]) if split == Split.TRAIN else Lines[Learner]([])
+    )
     return Use(versions, learners, split)
 
 

@@ -16,6 +16,7 @@ from apps.datasets import freezing
 from apps.datasets.models import Version
 from apps.datasets.recipe import Recipe
 from apps.policies.models import Policy
+from apps.training import lineage
 from apps.training.lineage import learners_from, learners_from_versions, origins_of, origins_of_run, use_of
 from apps.training.models import Run, RunReward
 from apps.training.queries import lineage_of
@@ -181,6 +182,23 @@ def test_the_fiftieth_generation_descends_from_the_first_one(family: Family):
         newest = trained(f"generation {number}", newest, algorithm="grpo")
     assert [origin.policy for origin in origins_of(newest)][-1] == family.base
     assert newest in [learner.policy for learner in learners_from(family.base)]
+
+
+def test_a_list_that_is_cut_says_so(client: Client, family: Family, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lineage, "MAX_LINES", 2)
+    monkeypatch.setattr(lineage, "READ", 3)
+    newest = family.base
+    for number in range(2):
+        newest = trained(f"generation {number}", newest, algorithm="grpo")
+    assert [len(origins_of(newest)), origins_of(newest).has_more] == [2, True]
+    assert (len(learners_from(family.reward_model)), learners_from(family.reward_model).has_more) == (2, True)
+    oldest = trained("oldest", trained("older", factories.policy(of=family.member.workspace)), algorithm="grpo")
+    assert not learners_from(oldest.base).has_more
+    client.force_login(family.member.user)
+    page = client.get(reverse("policies:policy", args=[newest.pk])).content.decode()
+    assert "Only the first 2 are listed." in page
+    answer = response_to(client, family.member, family, "policy_lineage").json()
+    assert (len(answer["learners"]) <= 2, answer["has_more"]) == (True, True)
 
 
 def test_what_is_read_takes_the_same_queries_however_much_there_is(family: Family, django_assert_num_queries):

@@ -18,7 +18,9 @@ from apps.common.api import MemberView
 from apps.datasets.models import Version
 from apps.policies.models import Policy
 from apps.training.lineage import (
+    MAX_LINES,
     Learner,
+    Lines,
     Origin,
     Use,
     judgment_for,
@@ -84,6 +86,7 @@ class LineageSerializer(serializers.Serializer[Any]):
         many=True, help_text="Versions whose rows hold the judgment, or one of the item's or trajectory's."
     )
     learners = DescendantSerializer(many=True)
+    has_more = serializers.BooleanField(help_text=f"Whether a list has more than the {MAX_LINES} entries given here.")
 
 
 class LineageView(MemberView):
@@ -91,9 +94,14 @@ class LineageView(MemberView):
 
     needs = Role.RESEARCHER
 
-    def answer(self, *, origins: list[Origin] | None = None, use: Use) -> Response:
-        lineage = {"origins": origins or [], "versions": use.versions, "learners": use.learners}
-        return Response(LineageSerializer(lineage).data)
+    def answer(self, *, origins: Lines[Origin] | None = None, use: Use) -> Response:
+        lists: dict[str, Lines[Any]] = {
+            "origins": origins or Lines([]),
+            "versions": use.versions,
+            "learners": use.learners,
+        }
+        has_more = any(lines.has_more for lines in lists.values())
+        return Response(LineageSerializer({**lists, "has_more": has_more}).data)
 
 
 class PolicyLineageView(LineageView):
@@ -106,7 +114,7 @@ class PolicyLineageView(LineageView):
     )
     def get(self, request: Request, policy_id: UUID) -> Response:
         policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)
-        return self.answer(origins=origins_of(policy), use=Use([], learners_from(policy)))
+        return self.answer(origins=origins_of(policy), use=Use(Lines([]), learners_from(policy)))
 
 
 class RunLineageView(LineageView):
@@ -116,8 +124,8 @@ class RunLineageView(LineageView):
     def get(self, request: Request, run_id: UUID) -> Response:
         runs = Run.objects.visible_to(self.member).select_related("base", "version__dataset", "result")
         run = get_object_or_404(runs, pk=run_id)
-        versions = [run.version] if run.version else []
-        learners = learners_from(run.result) if run.result else []
+        versions = Lines([run.version] if run.version else [])
+        learners = learners_from(run.result) if run.result else Lines[Learner]([])
         return self.answer(origins=origins_of_run(run), use=Use(versions, learners))
 
 
@@ -128,7 +136,7 @@ class VersionLineageView(LineageView):
     def get(self, request: Request, version_id: UUID) -> Response:
         versions = Version.objects.visible_to(self.member).select_related("dataset")
         version = get_object_or_404(versions.defer("card", "recipe", "files"), pk=version_id)
-        return self.answer(use=Use([version], learners_from_versions([version.pk])))
+        return self.answer(use=Use(Lines([version]), learners_from_versions([version.pk])))
 
 
 class JudgmentLineageView(LineageView):

@@ -52,3 +52,4 @@ class Lineage(Answer):
     origins: list[Origin]
     versions: list[Named]  # Versions whose rows include the judgment, or a judgment of the item or trajectory.
     learners: list[Learner]
+    has_more: bool  # Whether a list has more than the 200 entries given.
