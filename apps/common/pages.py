@@ -16,12 +16,14 @@ M = TypeVar("M", bound=Model)
 
 MAX_BYTES = 16 << 20
 """Approximate maximum bytes of one API page. Some rows contain agents' input: a thousand sessions could be 600 MB."""
+OF_LISTS = ("cursor", "page_size", "format")
+"""Query parameters of all lists."""
 AT_ONCE = 101
 """Rows fetched before measuring: a default page, plus the row that shows whether there is another page."""
 
 
 class ApiCursorPagination(CursorPagination):
-    """Newest first. Ids are time-ordered, so one column is a total order. Pages of large rows are shorter."""
+    """Newest first. Ids are time-ordered, so one column is a total order. Pages of large rows are shorter. Unknown filters are refused."""
 
     ordering = "-pk"
     page_size = 100
@@ -39,6 +41,9 @@ class ApiCursorPagination(CursorPagination):
         return min(int(text), self.max_page_size)
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
+        """Raises ValidationError."""
+        if view is not None:
+            _refuse_unknown_filters(request, view)
         self._rows: QuerySet[Any] = queryset
         measured: Any = _Measured(queryset, self)
         return super().paginate_queryset(measured, request, view)
@@ -53,6 +58,20 @@ class ApiCursorPagination(CursorPagination):
             problem = "It's damaged, or belongs to another list. Leave it out, then follow `next`."
             raise ValidationError({"cursor": [problem]}) from None
         return cursor
+
+
+def _refuse_unknown_filters(request: Request, view: Any) -> None:
+    """Refuse parameters that the view doesn't declare with `extend_schema`: a misspelled filter would be ignored, and match everything.
+
+    Raises ValidationError.
+    """
+    declaration = getattr(view.get, "kwargs", {}).get("schema") or type(view.schema)
+    schema = declaration()
+    schema.view, schema.method = view, "GET"
+    filters = [parameter.name for parameter in schema.get_override_parameters() if parameter.location == "query"]
+    if unknown := sorted(request.query_params.keys() - {*filters, *OF_LISTS}):
+        known = f"known filters: {', '.join(filters)}" if filters else "this list has none"
+        raise ValidationError({name: [f"There is no such filter; {known}."] for name in unknown})
 
 
 class _Measured:

@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from apps.accounts.models import Role
 from apps.common.pages import ApiCursorPagination
 from apps.datasets import api
 from tests import factories
@@ -43,6 +44,23 @@ def test_what_is_wrong_with_a_list_is_told_by_its_field(client: Client, query: s
     answer = client.get(f"/api/v1/trajectories?{query}")
     assert (answer.status_code, [*answer.json()["fields"]]) == (400, [field])
     assert words in answer.json()["fields"][field][0]
+
+
+@pytest.mark.parametrize(
+    ("address", "known"),
+    [
+        ("jobs?phas=failed", "known filters: phase, kind."),
+        ("traces?trace=1", "known filters: trace_id."),
+        ("datasets?name=a", "this list has none."),
+        ("runs?page_size=1&stat=done", "this list has none."),
+    ],
+)
+def test_every_list_refuses_filters_that_it_does_not_have(address: str, known: str) -> None:
+    token = factories.token(factories.member(Role.OWNER))
+    answer = Client(headers={"authorization": f"Bearer {token}"}).get(f"/api/v1/{address}")
+    assert answer.status_code == 400
+    [[problem]] = answer.json()["fields"].values()
+    assert problem == f"There is no such filter; {known}"
 
 
 def test_a_page_has_as_many_rows_as_are_asked_for_and_no_more_than_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
