@@ -13,13 +13,14 @@ from typing import Any
 from contract.configs import ContinuationConfig, RolloutConfig, ScriptedPolicy, TasksConfig
 from contract.events import Progress, Started
 from contract.messages import Message
-from contract.trajectory import Trajectory
+from contract.trajectory import Outcome, Trajectory
+from trainer.environments.protocol import Transition
 from trainer.environments.replay import Replayed, replayed_to
 from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
 from trainer.interruption import StopRequest
 from trainer.records import read_trajectories
-from trainer.rollouts.episode import play, respond, step_of
+from trainer.rollouts.episode import EnvironmentFailed, play, respond, step_of
 from trainer.rollouts.output import TrajectoryFile
 from trainer.rollouts.policy import Policy, PolicyError, ServerAway, Turn
 from trainer.rollouts.runner import make_policy, with_tool_format
@@ -105,16 +106,27 @@ async def sample(
 async def continue_recorded(
     config: ContinuationConfig, folder: Path, recorded: Trajectory, policy: Policy
 ) -> dict[str, Any]:
-    """Execute the given action at this turn, and let the policy continue: one trajectory. Raises Diverged, DataFailure."""
+    """Execute the given action at this turn, and let the policy continue: one trajectory. Raises Diverged, DataFailure.
+
+    If the action breaks the environment, the trajectory ends with it.
+    """
     assert config.action is not None
     action: Message = json.loads((folder / config.action).read_text(encoding="utf-8"))
     before = replayed_to(recorded, config.step)
     turn = Turn(action)
-    transition = await respond(before.environment, turn)
-    first_step = step_of(before.context, turn, transition, seconds=0.0)
-    after = Replayed(before.environment, [*before.steps, first_step], transition.observation)
-    agent = policy.begin(recorded.task, config.seed)
-    played = await play(before.environment, recorded.task, agent, config.budget, after=after)
+    try:
+        transition = await respond(before.environment, turn)
+    except EnvironmentFailed as error:
+        before.environment.close()
+        last_step = step_of(before.context, turn, Transition([], 0.0, False, {"error": str(error)}), seconds=0.0)
+        outcome = Outcome(termination="environment_error")
+        steps, tools, info = [*before.steps, last_step], before.environment.tools, {outcome.termination: str(error)}
+        played = Trajectory(task=recorded.task, steps=steps, tools=tools, outcome=outcome, info=info)
+    else:
+        first_step = step_of(before.context, turn, transition, seconds=0.0)
+        after = Replayed(before.environment, [*before.steps, first_step], transition.observation)
+        agent = policy.begin(recorded.task, config.seed)
+        played = await play(before.environment, recorded.task, agent, config.budget, after=after)
     (folder / config.output).unlink(missing_ok=True)
     output = TrajectoryFile(folder / config.output)
     output.append(replace(played, id=f"{recorded.id}@{config.step}", policy=policy.name))
