@@ -40,8 +40,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def stack(small_disk: Path) -> Iterator[RunningStack]:
-    with supervisors(small_disk) as start:
+def stack(small_disk: Path, tmp_path: Path) -> Iterator[RunningStack]:
+    with supervisors(small_disk, tmp_path) as start:
         stack = start("--port", "0")
         stack.wait_until_it_says("Retrace answers at")
         yield stack

@@ -74,12 +74,12 @@ class RunningStack:
 
 
 @contextmanager
-def supervisors(folder: Path) -> Iterator[Callable[..., RunningStack]]:
-    """Starts supervisors in one folder, and ends them afterwards."""
+def supervisors(folder: Path, outputs: Path) -> Iterator[Callable[..., RunningStack]]:
+    """Starts supervisors in one folder, with their outputs in another, and ends them afterwards."""
     started: list[RunningStack] = []
 
     def start(*arguments: str, launcher: tuple[str, ...] = ()) -> RunningStack:
-        output = folder / f"{len(started)}.out"
+        output = outputs / f"{len(started)}.out"
         started.append(RunningStack(folder / "var", *arguments, output=output, launcher=launcher))
         return started[-1]
 
@@ -92,7 +92,7 @@ def supervisors(folder: Path) -> Iterator[Callable[..., RunningStack]]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., RunningStack]]:
-    with supervisors(tmp_path) as start:
+    with supervisors(tmp_path, tmp_path) as start:
         yield start
 
 
