@@ -38,8 +38,9 @@ LABELS = {
 
 
 def human_dpo(bench: Bench, *, labels: str, scope: str) -> Outcome:
-    """`judgments` is the cost of the pairs, and `right` the weighted share whose chosen side is the better one; `less_majority` compares weighted
-    labels with majority labels from the same votes, task by task, and `less_all` the pairs that differ in progress with all.
+    """`judgments` is the cost of the pairs, and `right` the weighted share whose chosen side is the better one. Compared task by task:
+    `less_majority`, weighted labels with majority labels from the same votes; `less_once`, three votes on a third of the pairs with one on each;
+    `less_all`, the pairs that differ in progress with all.
     """
     prefix = "human-step-dpo" if scope == "step" else "human-dpo"
     rule = LABELS[labels]
@@ -55,14 +56,15 @@ def human_dpo(bench: Bench, *, labels: str, scope: str) -> Outcome:
     result = from_pairs(bench, f"{prefix}-{labels}", written(bench, f"labels-{labels}", rows, held_out), scope=scope)
     result.more["judgments"] = rule.overlap * len(judged)
     result.more["right"] = round(panel.share_right(judged, chosen), 4)
-    if rule.aggregated:
-        plain = labels.replace("weighted", "majority")
-        human_dpo(bench, labels=plain, scope=scope)
-        result.more["less_majority"] = bench.difference(f"{prefix}-{plain}", f"{prefix}-{labels}")._asdict()
-    if rule.measure is progress:
-        every = labels.removeprefix("progress-")
-        human_dpo(bench, labels=every, scope=scope)
-        result.more["less_all"] = bench.difference(f"{prefix}-{every}", f"{prefix}-{labels}")._asdict()
+    compared = {
+        "less_majority": rule.aggregated and labels.replace("weighted", "majority"),
+        "less_once": rule.share < 1 and "once",
+        "less_all": rule.measure is progress and labels.removeprefix("progress-"),
+    }
+    for name, other in compared.items():
+        if other:
+            human_dpo(bench, labels=other, scope=scope)
+            result.more[name] = bench.difference(f"{prefix}-{other}", f"{prefix}-{labels}")._asdict()
     return result
 
 

@@ -1,7 +1,7 @@
 """`python -m bench.learning.tables`: regenerates the tables of docs/learning.md from the stored results.
 
 A table is between `<!-- results of STAGE … -->` and `<!-- end of results -->`, and shows the named stages;
-`<!-- results of STAGE …, seeds 5 to 14 -->` limits it to these seeds.
+`<!-- results of STAGE …, seeds 5 to 14 -->` limits it to these seeds, and `…, side by side -->` has a column for each of them.
 """
 
 import re
@@ -16,7 +16,7 @@ from bench.learning.results import KEPT, StoredOutcome, read
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "learning.md"
 TABLE = re.compile(
-    r"(?P<begin><!-- results of (?P<stages>[\w -]+)(?:, seeds (?P<first>\d+) to (?P<last>\d+))? -->\n).*?(?P<end><!-- end of results -->)",
+    r"(?P<begin><!-- results of (?P<stages>[\w -]+)(?:, seeds (?P<first>\d+) to (?P<last>\d+))?(?P<columns>, side by side)? -->\n).*?(?P<end><!-- end of results -->)",
     re.DOTALL,
 )
 HEAD = """\
@@ -27,16 +27,13 @@ HEAD = """\
 
 def with_tables(page: str, results: Path) -> str:
     """The page with its tables filled in."""
-    return TABLE.sub(
-        lambda match: (
-            match["begin"]
-            + table(
-                match["stages"].split(), results, seeds=range(int(match["first"] or 0), int(match["last"] or 99) + 1)
-            )
-            + match["end"]
-        ),
-        page,
-    )
+
+    def filled(match: re.Match[str]) -> str:
+        written = side_by_side if match["columns"] else table
+        seeds = range(int(match["first"] or 0), int(match["last"] or 99) + 1)
+        return f"{match['begin']}{written(match['stages'].split(), results, seeds=seeds)}{match['end']}"
+
+    return TABLE.sub(filled, page)
 
 
 def table(stages: Sequence[str], results: Path, *, seeds: Container[int]) -> str:
@@ -50,6 +47,26 @@ def table(stages: Sequence[str], results: Path, *, seeds: Container[int]) -> str
         rows += [row(stage, outcome) for outcome in outcomes]
         rows += pooled(stage, [outcome["gain"]["value"] for outcome in outcomes])
     return HEAD + lines(rows)
+
+
+def side_by_side(stages: Sequence[str], results: Path, *, seeds: Container[int]) -> str:
+    """A row for each stage that learns from judgments: how many, the share of correct labels, and the gain with each seed and on average."""
+    outcomes = {stage: [outcome for outcome in read(results, stage) if outcome["seed"] in seeds] for stage in stages}
+    numbers = sorted({outcome["seed"] for of_stage in outcomes.values() for outcome in of_stage})
+    head = ["stage", "judgments", "correct labels", *(f"seed {number}" for number in numbers), "mean"]
+    rows = []
+    for stage, of_stage in outcomes.items():
+        gains = {outcome["seed"]: outcome["gain"] for outcome in of_stage}
+        rows.append(
+            [
+                f"`{stage}`",
+                f"{fmean(outcome['judgments'] for outcome in of_stage):.0f}",
+                f"{100 * fmean(outcome['right'] for outcome in of_stage):.0f} %",
+                *(gain_text(gains[number]) if number in gains else "" for number in numbers),
+                points(fmean(gain["value"] for gain in gains.values())),
+            ]
+        )
+    return lines([head, ["---"] * len(head), *rows])
 
 
 def accuracy_table(outcomes: Sequence[StoredOutcome]) -> str:

@@ -38,3 +38,13 @@ def test_weighted_labels_are_compared_with_the_majority_of_the_same_votes(tmp_pa
     assert outcome.more["pairs"] == len(weights["weighted"]) == outcome.more["judgments"] / 3
     assert outcome.more["less_majority"]["n"] == outcome.n == 10
     assert 0.5 < outcome.more["right"] <= 1
+
+
+def test_three_votes_on_a_third_of_the_pairs_are_compared_with_one_on_each(tmp_path: Path) -> None:
+    outcome = STAGES["human-dpo-third-majority"](Learned(tmp_path, seed=0))
+    once, third = (
+        (tmp_path / f"labels-{labels}.jsonl").read_text().splitlines() for labels in ("once", "third-majority")
+    )
+    assert outcome.more["judgments"] == 3 * len(third)
+    assert abs(3 * len(third) - len(once)) <= 1
+    assert outcome.more["less_once"]["n"] == 300

@@ -101,6 +101,19 @@ def test_a_table_may_be_of_some_seeds_alone_and_of_stages_without_a_curve(tmp_pa
     assert with_tables(page, tmp_path).splitlines()[3].endswith("| 168 | 9 pairs, 27 judgments, 89 % right |")
 
 
+def test_stages_may_stand_side_by_side_with_a_column_for_each_seed(tmp_path: Path) -> None:
+    for stage, seed, gain in (("human-dpo-once", 5, 0.1), ("human-dpo-once", 6, 0.2), ("human-dpo-majority", 6, 0.1)):
+        more = {"gain": an_outcome(seed, gain).more["gain"], "pairs": 9, "judgments": 20 + seed, "right": 0.8}
+        keep(tmp_path, replace(an_outcome(seed, gain), stage=stage, more=more))
+    page = "<!-- results of human-dpo-once human-dpo-majority, side by side -->\n<!-- end of results -->"
+    assert with_tables(page, tmp_path).splitlines()[1:-1] == [
+        "| stage | judgments | correct labels | seed 5 | seed 6 | mean |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| `human-dpo-once` | 26 | 80 % | +10.0 (+5.0 to +15.0) | +20.0 (+15.0 to +25.0) | +15.0 |",
+        "| `human-dpo-majority` | 26 | 80 % |  | +10.0 (+5.0 to +15.0) | +10.0 |",
+    ]
+
+
 def test_accuracies_have_a_column_for_each_choice_of_pairs_and_their_mean(tmp_path: Path) -> None:
     for seed, accuracy in ((10, 0.7), (11, 0.8)):
         more = {"accuracy": {"random-60": accuracy, "random-120": 0.75}}
