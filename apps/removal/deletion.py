@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Exists, Model, OuterRef, Q
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.urls import reverse
 from django.utils.timezone import now
 
@@ -37,7 +37,7 @@ from apps.gateway.models import Call, Feedback, Path, Session
 from apps.removal import blockers, dependents
 from apps.removal.blockers import MAX_BLOCKERS, NEVER, Blocker
 from apps.removal.models import Removal
-from apps.traces.models import Source, Span, Trace
+from apps.traces.models import Source, Span, Trace, TracePart
 from apps.trajectories.models import ImportBatch, Original, Step, Task, Trajectory
 
 MAX_AT_ONCE = 50_000
@@ -97,6 +97,8 @@ class Outlook(NamedTuple):
     blockers: list[Blocker]
     """What prevents the deletion; nothing is removed then."""
     has_more: bool
+    emptied: int
+    """How many trajectories would stay without their original records, because those hold the spans of a trace that would go."""
 
 
 MODELS: dict[str, type[Any]] = {
@@ -155,6 +157,7 @@ def outlook(target: Any) -> Outlook:
     blocking = _blockers_of(target)
     rows = type(target)._base_manager.filter(pk=target.pk)
     counts: dict[type[Model], int] = {}
+    emptied = 0
     if not blocking:
         try:
             counts = dependents.count(rows, spared=_spared_models(target) - OF_FAILED_VERSIONS)
@@ -163,8 +166,13 @@ def outlook(target: Any) -> Outlook:
             if not blocking:
                 raise
         if isinstance(target, Trajectory | Task):
-            counts |= dependents.count(_sessions_left_alone(_ids(target)), spared=NEVER)
-    return Outlook(title_of(target), counts_by_name(counts), blocking[:MAX_BLOCKERS], len(blocking) > MAX_BLOCKERS)
+            ids = _ids(target)
+            counts |= dependents.count(_sessions_left_alone(ids), spared=NEVER)
+            trace_ids = list(_traces_of(ids).values_list("pk", flat=True))
+            emptied = _other_originals(trace_ids, ids).count()
+            counts = _with_traces(counts, trace_ids, emptied)
+    has_more = len(blocking) > MAX_BLOCKERS
+    return Outlook(title_of(target), counts_by_name(counts), blocking[:MAX_BLOCKERS], has_more, emptied)
 
 
 def counts_by_name(counts: dict[type[Model], int]) -> dict[str, int]:
@@ -197,10 +205,8 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
     """Delete these trajectories in the caller's transaction, with their sources unless something else needs those. Raises StillNeeded."""
     ids = list(ids)
     # Lock in the order used by writers: a trace or a session, then its trajectories.
-    traces = Trace.objects.filter(parts__trajectory__in=ids)
-    locked_traces = list(
-        Trace.objects.filter(pk__in=traces.values("pk")).select_for_update().order_by("pk").values_list("pk")
-    )
+    locked_traces = _traces_of(ids).select_for_update().order_by("pk").values_list("pk")
+    trace_ids = [pk for (pk,) in locked_traces]
     sessions = Session.objects.filter(paths__trajectory__in=ids)
     of_sessions = Session.objects.filter(pk__in=sessions.values("pk")).select_for_update().order_by("pk")
     session_ids = [pk for (pk,) in of_sessions.values_list("pk")]
@@ -209,20 +215,12 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
         raise StillNeeded(blocking)
     runs = Trajectory.objects.filter(pk__in=ids)
     imports = list(runs.exclude(import_batch=None).order_by().values_list("import_batch", flat=True).distinct())
-    trace_ids = [pk for (pk,) in locked_traces]
-    # The trace's other trajectories stay without their original records, each of which holds all of its spans.
-    others, _ = (
-        Original.objects.filter(trajectory__trace_part__trace__in=trace_ids).exclude(trajectory__in=ids).delete()
-    )
-    counts = dependents.delete(runs, spared=NEVER)
-    if others:
-        counts[Original] = counts.get(Original, 0) + others
+    emptied, _ = _other_originals(trace_ids, ids).delete()
+    counts = _with_traces(dependents.delete(runs, spared=NEVER), trace_ids, emptied)
     # Late spans would bring back what was deleted, and the spans' own content would remain.
     for model in (Span, Source):
         model.objects.filter(trace__in=trace_ids).delete()
     Trace.objects.filter(pk__in=trace_ids).update(closed_at=now(), due_at=None)
-    if trace_ids:
-        counts[Trace] = len(trace_ids)
     alone = Session.objects.filter(pk__in=session_ids).exclude(Exists(Path.objects.filter(session=OuterRef("pk"))))
     alone_ids = list(alone.values_list("pk", flat=True))  # read at once, as in _sessions_left_alone
     counts |= dependents.delete(Session.objects.filter(pk__in=alone_ids), spared=NEVER)
@@ -254,6 +252,21 @@ def _ids(target: Trajectory | Task) -> list[UUID]:
     if isinstance(target, Trajectory):
         return [target.pk]
     return list(Trajectory.objects.filter(task=target).values_list("pk", flat=True)[: MAX_AT_ONCE + 1])
+
+
+def _traces_of(ids: Collection[UUID]) -> QuerySet[Trace]:
+    return Trace.objects.filter(pk__in=TracePart.objects.filter(trajectory__in=ids).values("trace"))
+
+
+def _other_originals(trace_ids: Collection[UUID], ids: Collection[UUID]) -> QuerySet[Original]:
+    """The original records of the traces' trajectories other than these, which stay: each record holds all spans of its trace."""
+    return Original.objects.filter(trajectory__trace_part__trace__in=trace_ids).exclude(trajectory__in=ids)
+
+
+def _with_traces(counts: dict[type[Model], int], trace_ids: Collection[UUID], emptied: int) -> dict[type[Model], int]:
+    """The counts of trajectories and what belongs to them, with their traces' spans and the original records that those take along."""
+    originals = counts.get(Original, 0) + emptied
+    return counts | {model: number for model, number in ((Original, originals), (Trace, len(trace_ids))) if number}
 
 
 def _sessions_left_alone(ids: Collection[UUID]) -> Any:

@@ -19,6 +19,7 @@ from apps.traces.retention import delete_idle_spans
 from apps.trajectories.imports.preparation import unpack_original
 from apps.trajectories.models import Original, Trajectory
 from tests import factories
+from tests.accounts.clients import as_
 from tests.annotation import builders
 from tests.traces.conftest import chat_span, send, settle, span
 
@@ -122,7 +123,9 @@ def test_chats_of_one_trace_are_trajectories_of_their_own_and_become_one_when_a_
     assert sorted(map(texts_of, Trajectory.objects.all())) == [["An agent.", "Really."], ["On the shelf."]]
 
 
-def test_text_of_a_deleted_trajectory_remains_in_no_other_one_of_its_trace(http: httpx.Client) -> None:
+def test_text_of_a_deleted_trajectory_remains_in_no_other_one_of_its_trace(
+    http: httpx.Client, researcher: Membership
+) -> None:
     send(http, CALLS[0], chat_span(4, "Who are you?", "An agent."), ROOT)
     send(http, chat_span(5, "Another trace?", "Yes.", trace=2, parent=0))
     settle()
@@ -132,7 +135,11 @@ def test_text_of_a_deleted_trajectory_remains_in_no_other_one_of_its_trace(http:
     delete_idle_spans()
     Trace.objects.update(closed_at=now() - timedelta(days=31))
     delete_idle_spans()
-    assert deletion.delete(lamp) == {"trajectories": 1, "steps": 1, "original records": 2, "traces' spans": 1}
+    foreseen = deletion.outlook(lamp)
+    assert foreseen.goes == {"trajectories": 1, "steps": 1, "original records": 2, "traces' spans": 1}
+    page = " ".join(as_(researcher).get(f"/delete/trajectory/{lamp.pk}/").text.split())
+    assert "the original records of other trajectories made from the same traces (1)" in page
+    assert deletion.delete(lamp) == foreseen.goes
     assert Original.objects.get().trajectory == other
     assert set(Trajectory.objects.all()) == {agent, other}
 
