@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -36,6 +37,10 @@ INCOMING = """
     CREATE TEMPORARY TABLE IF NOT EXISTS incoming_span (
         trace_id uuid, span_id text, ended bigint, source_digest bytea, body bytea
     ) ON COMMIT DELETE ROWS
+"""
+STORED_ENDS = """
+    SELECT trace_id, span_id, ended
+    FROM traces_span JOIN unnest(%s::uuid[], %s::text[]) AS incoming (trace_id, span_id) USING (trace_id, span_id)
 """
 COPY_SPANS = "COPY incoming_span FROM STDIN (FORMAT binary)"
 COLUMN_TYPES = ["uuid", "text", "int8", "bytea", "bytea"]
@@ -146,24 +151,44 @@ def _within_limits(batch: Batch, spans: list[Span], traces: dict[str, Trace]) ->
     copies_left = MAX_SOURCE_COPIES
     remaining_spans = {trace_id: MAX_SPANS - trace.span_count for trace_id, trace in traces.items()}
     bytes_left = {trace_id: settings.TRACES_MAX_TRACE_BYTES - trace.size for trace_id, trace in traces.items()}
+    needed_spans, needed_bytes = Counter[str](), Counter[str]()
+    for span in spans:
+        needed_spans[span.trace_id] += 1
+        needed_bytes[span.trace_id] += span.size
+    crowded = {
+        name for name in traces if needed_spans[name] > remaining_spans[name] or needed_bytes[name] > bytes_left[name]
+    }
+    stored_ends = _stored_ends([span for span in spans if span.trace_id in crowded], traces)
     for span in spans:
         name = span.trace_id
+        stored_end = stored_ends.get((traces[name].pk, span.span_id))
+        if stored_end is not None and stored_end >= span.ended:  # sent again
+            continue
         copy = 0 if (name, span.source.digest) in copies else len(span.source.body)
         if traces[name].closed_at is not None:
             batch.reject(f"The trace {name} is closed: its last span arrived long ago.")
-        elif remaining_spans[name] <= 0 or bytes_left[name] < span.size:
+        elif (stored_end is None and remaining_spans[name] <= 0) or bytes_left[name] < span.size:
             mebibytes = settings.TRACES_MAX_TRACE_BYTES >> 20
             batch.reject(f"The trace {name} is full: {MAX_SPANS:,} spans, or {mebibytes:,} MiB of them, is the limit.")
         elif copy > copies_left:
             mebibytes = MAX_SOURCE_COPIES >> 20
             batch.reject(f"The resources of so many traces take more than {mebibytes} MiB. Send fewer traces at once.")
         else:
-            remaining_spans[name] -= 1
+            remaining_spans[name] -= stored_end is None
             bytes_left[name] -= span.size
             copies[name, span.source.digest] = copy
             copies_left -= copy
             accepted.append(span)
     return accepted
+
+
+def _stored_ends(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str], int]:
+    """When the stored versions of these spans ended."""
+    if not spans:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(STORED_ENDS, [[traces[span.trace_id].pk for span in spans], [span.span_id for span in spans]])
+        return {(trace, span_id): ended for trace, span_id, ended in cursor.fetchall()}
 
 
 def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str], bytes | None]:

@@ -180,6 +180,32 @@ def test_a_huge_span_is_rejected_and_a_trace_takes_only_so_much(
     assert Span.objects.count() == 2
 
 
+@pytest.mark.parametrize("limit", ["spans", "bytes"])
+def test_spans_sent_again_to_a_full_trace_are_not_reported_as_rejected(
+    http: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    if limit == "spans":
+        monkeypatch.setattr(span_store, "MAX_SPANS", 2)
+    else:
+        settings.TRACES_MAX_TRACE_BYTES = 20_000
+    first, second, third = (span(number, {"a": "x" * 9_000}) for number in (1, 2, 3))
+    assert send(http, first, second).json() == {}
+    assert send(http, first, second).json() == {}
+    assert send(http, second, third).json()["partialSuccess"]["rejectedSpans"] == "1"
+    assert set(Span.objects.values_list("span_id", flat=True)) == {first["spanId"], second["spanId"]}
+
+
+def test_spans_sent_again_leave_room_for_the_last_that_fits(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(span_store, "MAX_SPANS", 2)
+    running = span(1, endTimeUnixNano="0")
+    send(http, running)
+    assert send(http, running, span(2)).json() == {}
+    assert send(http, span(1), span(2)).json() == {}  # the first has ended meanwhile
+    assert Span.objects.filter(ended__gt=0).count() == Trace.objects.get().span_count == 2
+
+
 def test_a_full_workspace_asks_exporters_to_wait(http: httpx.Client, settings: Any) -> None:
     settings.TRACES_MAX_STORED_BYTES = 100
     assert send(http, span(1)).status_code == 200
