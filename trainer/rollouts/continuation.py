@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from contract.configs import ContinuationConfig, RolloutConfig, ScriptedPolicy, 
 from contract.events import Progress, Started
 from contract.messages import Message
 from contract.trajectory import Outcome, Trajectory
+from trainer.environments import environment_named
 from trainer.environments.protocol import Transition
 from trainer.environments.replay import Replayed, replayed_to
 from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
 from trainer.interruption import StopRequest
 from trainer.records import read_trajectories
-from trainer.rollouts.episode import EnvironmentFailed, play, respond, step_of
+from trainer.rollouts.episode import EnvironmentFailed, ask_environment, play, respond, step_of
 from trainer.rollouts.output import TrajectoryFile
 from trainer.rollouts.policy import Policy, PolicyError, ServerAway, Turn
 from trainer.rollouts.runner import make_policy, with_tool_format
@@ -108,25 +110,35 @@ async def continue_recorded(
 ) -> dict[str, Any]:
     """Execute the given action at this turn, and let the policy continue: one trajectory. Raises Diverged, DataFailure.
 
-    If the action breaks the environment, the trajectory ends with it.
+    If the action breaks the environment, the trajectory ends with it. If the turns before it do, there is no trajectory.
     """
     assert config.action is not None
     action: Message = json.loads((folder / config.action).read_text(encoding="utf-8"))
-    before = replayed_to(recorded, config.step)
+    environment = environment_named(recorded.task.environment)()
+    try:
+        before = await ask_environment(
+            environment, partial(replayed_to, recorded, config.step, environment=environment)
+        )
+    except EnvironmentFailed as error:
+        environment.close()
+        raise DataFailure(
+            f"The environment failed while the turns before the action were replayed: {error}.",
+            advice="Repair the environment, then ask for the continuation again.",
+        ) from error
     turn = Turn(action)
     try:
-        transition = await respond(before.environment, turn)
+        transition = await respond(environment, turn)
     except EnvironmentFailed as error:
-        before.environment.close()
+        environment.close()
         last_step = step_of(before.context, turn, Transition([], 0.0, False, {"error": str(error)}), seconds=0.0)
         outcome = Outcome(termination="environment_error")
-        steps, tools, info = [*before.steps, last_step], before.environment.tools, {outcome.termination: str(error)}
+        steps, tools, info = [*before.steps, last_step], environment.tools, {outcome.termination: str(error)}
         played = Trajectory(task=recorded.task, steps=steps, tools=tools, outcome=outcome, info=info)
     else:
         first_step = step_of(before.context, turn, transition, seconds=0.0)
-        after = Replayed(before.environment, [*before.steps, first_step], transition.observation)
+        after = Replayed(environment, [*before.steps, first_step], transition.observation)
         agent = policy.begin(recorded.task, config.seed)
-        played = await play(before.environment, recorded.task, agent, config.budget, after=after)
+        played = await play(environment, recorded.task, agent, config.budget, after=after)
     (folder / config.output).unlink(missing_ok=True)
     output = TrajectoryFile(folder / config.output)
     output.append(replace(played, id=f"{recorded.id}@{config.step}", policy=policy.name))

@@ -9,10 +9,11 @@ import pytest
 
 from contract.configs import Budget, ContinuationConfig, ScriptedPolicy
 from contract.messages import Message
-from contract.trajectory import Outcome, Trajectory
-from trainer.environments import replay
+from contract.trajectory import Outcome, Step, Trajectory
+from trainer.environments import ENVIRONMENTS
 from trainer.environments.office import Office
 from trainer.environments.protocol import Transition
+from trainer.failures import DataFailure
 from trainer.records import read_trajectories
 from trainer.rollouts.continuation import continue_recorded
 
@@ -32,7 +33,7 @@ async def test_an_environment_that_a_corrected_action_breaks_ends_the_branch_and
     action: Message = {"role": "assistant", "content": "Done."}
     recorded = Trajectory(task, [], closing=office.reset(task), tools=office.tools, id="r1")
     (tmp_path / "action.json").write_text(json.dumps(action))
-    monkeypatch.setattr(replay, "environment_named", lambda name: Broken)
+    monkeypatch.setitem(ENVIRONMENTS, task.environment, Broken)
     config = ContinuationConfig(policy=ScriptedPolicy(script="expert"), action="action.json", budget=Budget())
     policy = cast("Any", SimpleNamespace(name="clerk"))
 
@@ -44,3 +45,17 @@ async def test_an_environment_that_a_corrected_action_breaks_ends_the_branch_and
     assert branch.outcome == Outcome(termination="environment_error")
     assert branch.steps[0].error == branch.info["environment_error"]
     assert branch.steps[0].error.startswith("KeyError: 'desk' (step, line ")
+
+
+async def test_an_environment_that_breaks_during_the_replay_is_named_as_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = next(iter(Office.tasks(levels=("L1",), split="train", seed=0)))
+    office = Office()
+    action: Message = {"role": "assistant", "content": "Done."}
+    recorded = Trajectory(task, [Step(office.reset(task), action)], tools=office.tools, id="r1")
+    (tmp_path / "action.json").write_text(json.dumps(action))
+    monkeypatch.setitem(ENVIRONMENTS, task.environment, Broken)
+    config = ContinuationConfig(policy=ScriptedPolicy(script="expert"), step=1, action="action.json")
+    with pytest.raises(DataFailure, match=r"environment failed while .* were replayed: KeyError: 'desk'"):
+        await continue_recorded(config, tmp_path, recorded, cast("Any", SimpleNamespace(name="clerk")))
