@@ -11,7 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from contract.events import CheckpointSaved, Finished
+from contract.events import CheckpointSaved, Finished, Metrics
+from tests.trainer.algorithms.test_online import online_run
 from tests.trainer.algorithms.test_reward_model import reward_run
 from tests.trainer.runs import ROOT, events_of, fork_child, output_of, run_here, write_run
 from trainer.failures import ExitCode
@@ -62,3 +63,23 @@ def test_two_processes_take_the_step_of_one_with_twice_the_batch(
     events = [line.event for line in events_of(tmp_path / "two" / "run")]
     assert isinstance(events[-1], Finished)
     assert sum(isinstance(event, CheckpointSaved) for event in events) == 1  # only the first process reports
+
+
+def test_figures_of_a_step_count_the_rollouts_of_both_processes(tmp_path: Path, free_port: int):
+    folder = tmp_path / "run"
+    config = online_run(
+        folder,
+        "grpo",
+        tasks={"environment": "office", "count": 6},
+        budget={"steps": 2},
+        sampling={"max_new_tokens": 8},
+        held_out=0,
+    )
+    config["optimizer"]["max_steps"] = 1
+    fork_two(folder, config, free_port)
+    [values] = [
+        line.event.values
+        for line in events_of(folder)
+        if isinstance(line.event, Metrics) and "reward" in line.event.values
+    ]
+    assert values["rollouts_scored"] == 2 * 8

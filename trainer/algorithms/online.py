@@ -18,7 +18,15 @@ from contract.configs import GrpoConfig, RlooConfig
 from contract.events import Warned
 from trainer.algorithms.arguments import common_arguments
 from trainer.algorithms.best_weights import BestWeights
-from trainer.algorithms.online_training import Batch, KeptRollouts, RolloutSource, figures_of, reward_details
+from trainer.algorithms.online_training import (
+    Batch,
+    KeptRollouts,
+    RolloutSource,
+    counts_of,
+    figures_of,
+    reward_details,
+    training_figures,
+)
 from trainer.algorithms.packing import ReadsChats
 from trainer.algorithms.padding import GroupsByLength
 from trainer.algorithms.policy_rollouts import Attempt, Player
@@ -170,8 +178,9 @@ class LearnsFromRollouts(ReadsChats, GroupsByLength):
         output: dict[str, Any] = trl._generate_and_score_completions(inputs)
         output["chats"] = self._chats
         self.credit(batch, output)
-        for name in batch.figures.keys() - {"reward", "reward_std"}:  # computed by TRL
-            self._metrics["train"][name].append(batch.figures[name])
+        for name, value in training_figures(batch).items():
+            if name not in {"reward", "reward_std"}:  # computed by TRL
+                self._metrics["train"][name].append(value)
         if self.accelerator.is_main_process:
             self.source.keep(step=step, advantages=[] if batch.turn_advantages else output["advantages"].tolist())
         return output
@@ -197,7 +206,7 @@ class LearnsFromRollouts(ReadsChats, GroupsByLength):
         self.model.eval()  # the prefix by which TRL recognizes evaluation metrics
         rollouts = gather_object(self.source.evaluate(slice(rank, None, processes)))
         rewards = self.source.rewards.score(rollouts)
-        figures = figures_of(rollouts, rewards)
+        figures = figures_of([counts_of(rollout) for rollout in rollouts], rewards)
         for level in sorted({rollout.task.difficulty for rollout in rollouts} - {""}):
             if successes := successes_of(rollout for rollout in rollouts if rollout.task.difficulty == level):
                 figures[f"success/{level}"] = fmean(successes)

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from accelerate.utils import gather_object  # type: ignore[import-untyped]  # accelerate has no marker
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from contract.configs import OnlineConfig, TasksConfig, TrainingTasksConfig
@@ -22,7 +23,6 @@ from trainer.algorithms.token_rows import TokenRow, token_rows
 from trainer.failures import DataFailure
 from trainer.rewards import Reward, Rewards
 from trainer.rewards.total import metrics_of
-from trainer.rollouts.output import successes_of
 from trainer.rollouts.runner import load_tasks
 
 
@@ -33,7 +33,8 @@ class Batch:
     rollouts: list[Trajectory]
     rewards: list[Reward]
     rows: list[TokenRow]
-    figures: dict[str, float] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)
+    """What playing them took, and how. The figures of the rollouts themselves are computed by `training_figures`, over all processes."""
     turn_advantages: list[list[float]] | None = None
     """For each rollout, one number per turn, with turn-level credit."""
 
@@ -71,20 +72,13 @@ class RolloutSource:
         rollouts = [rollout for group in groups for rollout in group.rollouts]
         check_played(rollouts)
         rewards = [reward for group in groups for reward in group.rewards]
-        present = [
-            (rollout, reward) for rollout, reward in zip(rollouts, rewards, strict=True) if not is_absent(rollout)
-        ]
-        figures = {
-            **figures_of([rollout for rollout, _ in present], [reward for _, reward in present]),
-            "resampled": exchanged / len(groups),
-            "rollout_seconds": time.monotonic() - start,
-        }
+        costs = {"resampled": exchanged / len(groups), "rollout_seconds": time.monotonic() - start}
         ends = self.player.ends if self.config.mask_cut_off else frozenset()
         episodes = [episode for group in groups for episode in group.episodes]
         rows = token_rows(episodes, empty=self.empty, ends=ends)
         if self.config.played_by == "runners":
-            figures["chats"] = fmean(row.chat_count for row in rows)
-        self.batch = Batch(rollouts, rewards, rows, figures)
+            costs["chats"] = fmean(row.chat_count for row in rows)
+        self.batch = Batch(rollouts, rewards, rows, costs)
         return self.batch
 
     def evaluate(self, share: slice) -> list[Trajectory]:
@@ -233,19 +227,47 @@ def held_out_tasks(config: OnlineConfig, folder: Path) -> list[Task]:
     return load_tasks(selection, folder)
 
 
-def figures_of(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> dict[str, float]:
+class RolloutCounts(NamedTuple):
+    """What the figures count of a rollout: unlike its chat, small enough to be sent to other processes at every step."""
+
+    success: bool | None
+    turns: int
+    calls: int
+    errors: int
+
+
+def counts_of(rollout: Trajectory) -> RolloutCounts:
+    return RolloutCounts(
+        rollout.success,
+        len(rollout.steps),
+        sum(bool(step.message.get("tool_calls")) for step in rollout.steps),
+        sum(step.error is not None for step in rollout.steps),
+    )
+
+
+def figures_of(rollouts: Sequence[RolloutCounts], rewards: Sequence[Reward]) -> dict[str, float]:
     """Metrics of some rollouts. `success` is missing if no outcome says whether the task was completed."""
-    successes = successes_of(rollouts)
-    turns = sum(len(rollout.steps) for rollout in rollouts)
-    calls = sum(bool(step.message.get("tool_calls")) for rollout in rollouts for step in rollout.steps)
-    errors = sum(step.error is not None for rollout in rollouts for step in rollout.steps)
+    successes = [rollout.success for rollout in rollouts if rollout.success is not None]
+    turns = sum(rollout.turns for rollout in rollouts)
     return {
         **({"success": fmean(successes)} if successes else {}),
         "rollouts_scored": len(successes),
         "turns": turns / len(rollouts),
-        "tools/call_frequency": calls / len(rollouts),
-        "tools/failure_frequency": errors / max(1, turns),
+        "tools/call_frequency": sum(rollout.calls for rollout in rollouts) / len(rollouts),
+        "tools/failure_frequency": sum(rollout.errors for rollout in rollouts) / max(1, turns),
         **metrics_of(rewards),
+    }
+
+
+def training_figures(batch: Batch) -> dict[str, float]:
+    """Metrics of the batches of all processes, each of which must call this."""
+    played = zip(batch.rollouts, batch.rewards, strict=True)
+    present = gather_object([(counts_of(rollout), reward) for rollout, reward in played if not is_absent(rollout)])
+    costs: list[dict[str, float]] = gather_object([batch.costs])
+    return {
+        **figures_of([counts for counts, _ in present], [reward for _, reward in present]),
+        **{name: fmean(each[name] for each in costs) for name in batch.costs},
+        "rollout_seconds": max(each["rollout_seconds"] for each in costs),  # the others wait for the slowest
     }
 
 

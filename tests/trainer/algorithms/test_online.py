@@ -19,7 +19,16 @@ from contract.messages import Message
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from tests.trainer.policies import save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.online_training import Group, RolloutSource, figures_of, training_tasks
+from trainer.algorithms import online_training
+from trainer.algorithms.online_training import (
+    Batch,
+    Group,
+    RolloutSource,
+    counts_of,
+    figures_of,
+    training_figures,
+    training_tasks,
+)
 from trainer.algorithms.policy_rollouts import Attempt
 from trainer.algorithms.token_rows import token_rows
 from trainer.algorithms.training_run import TrainingRun
@@ -401,10 +410,42 @@ def test_tasks_that_versions_are_tested_with_are_not_drawn(tmp_path: Path):
 def test_success_is_that_of_the_rollouts_whose_outcome_is_known():
     task, step = Task(key="t", instruction=""), Step([], {"role": "assistant", "content": "Hello."})
     ends = [Outcome(1.0, True, "done"), Outcome(0.0, False, "done"), Outcome(termination="environment_error")]
-    figures = figures_of([Trajectory(task, [step], end) for end in ends], [])
+    figures = figures_of([counts_of(Trajectory(task, [step], end)) for end in ends], [])
     assert (figures["success"], figures["rollouts_scored"]) == (0.5, 2)
-    only_rewards = figures_of([Trajectory(task, [step], Outcome(0.7))], [])
+    only_rewards = figures_of([counts_of(Trajectory(task, [step], Outcome(0.7)))], [])
     assert ("success" in only_rewards, only_rewards["rollouts_scored"]) == (False, 0)
+
+
+def test_figures_of_several_processes_are_those_of_all_their_rollouts(monkeypatch: pytest.MonkeyPatch):
+    task = Task(key="t", instruction="")
+    fine, failed = (Step([], {"role": "assistant", "content": "Hello."}, error=error) for error in (None, "No."))
+    mine = Batch([Trajectory(task, [failed], Outcome(1.0, True))], [Reward(1.0, {"outcome": 1.0}, [])], [])
+    mine.costs = {"resampled": 0.5, "rollout_seconds": 2.0}
+    ends = [Outcome(0.0, False), Outcome(0.0, False), Outcome()]
+    parts = [0.0, 0.0, None]
+    other = Batch(
+        [Trajectory(task, [fine] * 3, end) for end in ends], [Reward(0.0, {"outcome": part}, []) for part in parts], []
+    )
+    other.costs = {"resampled": 0.0, "rollout_seconds": 3.0}
+    sent: list[list[Any]] = []
+    monkeypatch.setattr(online_training, "gather_object", lambda rows: sent.append(rows) or rows)
+    training_figures(other)
+    of_other = iter(sent)
+    monkeypatch.setattr(online_training, "gather_object", lambda rows: rows + next(of_other))
+    assert training_figures(mine) == {
+        "success": pytest.approx(1 / 3),
+        "rollouts_scored": 3,
+        "turns": (1 + 3 * 3) / 4,
+        "tools/call_frequency": 0.0,
+        "tools/failure_frequency": 1 / 10,
+        "reward": 0.25,
+        "reward_std": pytest.approx(0.1875**0.5),  # of 1, 0, 0, 0
+        "rewards/outcome/mean": pytest.approx(1 / 3),
+        "rewards/outcome/std": pytest.approx((2 / 9) ** 0.5),
+        "rewards/outcome/missing": 0.25,
+        "resampled": 0.25,
+        "rollout_seconds": 3.0,
+    }
 
 
 def test_a_stop_right_after_a_checkpoint_leaves_it_as_it_is(tmp_path: Path):
