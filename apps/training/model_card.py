@@ -42,6 +42,7 @@ def model_card(policy: Policy) -> str:
         "## What it learned from",
         "",
         *table(("Policy", "Part", "Made by", "From", "Judgments"), [_origin(origin) for origin in origins]),
+        *([f"Only the first {len(origins)} are listed.", ""] if origins.has_more else []),
         "## Held-out success",
         "",
         *_success(levels_of_policy(policy)),

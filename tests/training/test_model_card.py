@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Role
 from apps.policies.models import Policy
+from apps.training import lineage
 from apps.training.model_card import model_card
 from apps.training.models import Run
 from apps.trajectories.models import RolloutBatch
@@ -52,6 +53,12 @@ def test_it_leads_through_rewards_to_the_number_of_judgments(family: Family) -> 
     assert cells(card, "Learning rate")[1].startswith("`")
     annotator = family.judgment.assignment.annotator
     assert annotator.label not in card
+
+
+def test_it_says_that_it_does_not_list_all_origins(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "are listed." not in model_card(family.tuned)
+    monkeypatch.setattr(lineage, "MAX_LINES", 2)
+    assert "\n\nOnly the first 2 are listed.\n\n## Held-out success" in model_card(family.tuned)
 
 
 def test_its_base_model_is_not_that_of_its_reward(family: Family) -> None:
