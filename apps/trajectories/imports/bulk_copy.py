@@ -69,7 +69,12 @@ def copy_in(prepared: Sequence[Prepared], origin: Origin) -> Copied:
     tasks = _task_ids(origin.workspace_id, (item.task for item in prepared))
     names = {name for item in prepared if (name := item.policy or origin.policy_name)}
     policies = _policy_ids(origin.workspace_id, names if origin.policy_id is None else set())
-    added = _insert_trajectories(prepared, origin, tasks, policies)
+    distinct: dict[bytes, Prepared] = {}
+    for (
+        item
+    ) in prepared:  # the database would insert any of several with the same content, which may differ in their outcome
+        distinct.setdefault(item.columns["content_hash"], item)
+    added = _insert_trajectories(distinct.values(), origin, tasks, policies)
     new = [item for item in prepared if item.id in added]
     _copy(Step._meta.db_table, STEP_COLUMNS, (item.steps for item in new))
     _copy(Original._meta.db_table, ("trajectory_id", "body"), (item.original for item in new))
@@ -152,7 +157,7 @@ def _insert_new(
 
 
 def _insert_trajectories(
-    prepared: Sequence[Prepared], origin: Origin, tasks: dict[TaskIdentity, UUID], policies: dict[str, UUID]
+    prepared: Iterable[Prepared], origin: Origin, tasks: dict[TaskIdentity, UUID], policies: dict[str, UUID]
 ) -> set[UUID]:
     """Insert the new ones; returns their ids."""
     shared = {

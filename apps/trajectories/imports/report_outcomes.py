@@ -90,7 +90,10 @@ def apply_to_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Appli
 
 
 def apply_to_existing(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
-    """Give an archive's outcomes to those of its trajectories that existed before; returns how many had none."""
+    """Give an archive's outcomes to those of its trajectories that existed before; returns how many had none.
+
+    Of several outcomes of the same trajectory, the first counts.
+    """
     verdicts: dict[bytes, bool] = {}
     for item in prepared:
         if item.verdict is not None:

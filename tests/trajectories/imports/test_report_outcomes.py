@@ -144,6 +144,27 @@ def test_an_archive_of_runs_and_report_judges_runs_that_are_here_already(home: W
     assert outcomes() == [("p", None), ("p", True)]
 
 
+@pytest.mark.parametrize("are_here", [False, True])
+def test_of_two_outcomes_that_an_archive_gives_one_run_the_first_counts(home: Workspace, are_here: bool) -> None:
+    """Among many: the database needn't insert equal rows in their order."""
+    names = [f"org__repo-{number}" for number in range(60)]
+    runs = [run(instance=name) for name in names]
+    if are_here:
+        imported(lines(*runs), home)
+    members: dict[str, Any] = {}
+    for folder, succeeded in (("a", names[::2]), ("b", names[1::2])):
+        members[f"{folder}/report.json"] = {
+            "resolved_ids": succeeded,
+            "unresolved_ids": sorted({*names} - {*succeeded}),
+        }
+        members |= {f"{folder}/{name}.traj.json": body for name, body in zip(names, runs, strict=True)}
+    packed = archive({name: json.dumps(body).encode() for name, body in members.items()})
+    batch = imported(packed, home, "runs.zip")
+    assert (batch.trajectory_count, batch.duplicate_count) == ((0, 120) if are_here else (60, 60))
+    successes = dict(Trajectory.objects.values_list("task__key", "success"))
+    assert successes == {name: number % 2 == 0 for number, name in enumerate(names)}
+
+
 def test_runs_that_came_in_with_their_report_are_known_again_without_it(home: Workspace) -> None:
     members = {f"a/{NAME}.traj.json": run(), "a/report.json": REPORT}
     imported(archive({name: json.dumps(body).encode() for name, body in members.items()}), home, "runs.zip")
