@@ -30,9 +30,9 @@ from apps.ingest.formats import UnknownFormat
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Kind, Phase, Superseded, lease, register
 from apps.trajectories.imports.bulk_copy import Copied, Origin, copy_in
-from apps.trajectories.imports.preparation import Chunk, chunks
+from apps.trajectories.imports.preparation import Chunk, chunks, located
 from apps.trajectories.imports.reader_process import chunks_elsewhere
-from apps.trajectories.imports.report_outcomes import apply_to_existing, apply_to_instances
+from apps.trajectories.imports.report_outcomes import apply_to_existing, apply_to_instances, contradicted_by
 from apps.trajectories.imports.upload import discard, give_up
 from apps.trajectories.models import ImportBatch, RejectedRow, Trajectory
 from apps.trajectories.outlines import visible
@@ -69,6 +69,8 @@ MAX_REJECTED = 100_000
 
 MAX_WARNINGS = 20
 """Warnings stored as text; all are counted."""
+
+CONTRADICTED = "A report in the archive contradicts the outcome that this trajectory has already. Nothing was changed."
 
 MANY = 10
 """Minimum number of trajectories for a warning that most of them share a task without an instruction."""
@@ -169,6 +171,8 @@ def _store(batch: ImportBatch, chunk: Chunk) -> None:
     for verdict, reason, expected in applied.refused:
         chunk.reject(verdict.row, reason, expected)
     outcomes = applied.outcomes + apply_to_existing(batch, (item for item, _ in chunk.prepared))
+    contradicted = contradicted_by(batch, (item for item, _ in chunk.prepared))
+    chunk.warnings += [located(row, CONTRADICTED) for item, row in chunk.prepared if item.id in contradicted]
     RejectedRow.objects.bulk_create(RejectedRow(batch_id=batch.pk, **asdict(row)) for row in chunk.rejected)
     ImportBatch.objects.filter(pk=batch.pk).update(
         bytes_read=min(chunk.bytes_read, batch.size),

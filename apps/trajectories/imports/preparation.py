@@ -262,9 +262,10 @@ def _add_record(record: RecognizedRecord, chunk: Chunk) -> None:
         chunk.verdicts.append(reading.verdict)
     if reading.refusal:
         chunk.reject(row, reading.refusal.reason, reading.refusal.expected)
-    chunk.warnings += [_located(row, warning) for warning in reading.warnings]
+    chunk.warnings += [located(row, warning) for warning in reading.warnings]
 
 
-def _located(row: RawRow, warning: str) -> str:
+def located(row: RawRow, warning: str) -> str:
+    """The warning with its place in the file."""
     location = f"line {row.line:,}" if row.line else "the file"
     return visible(f"{row.file}, {location}: {warning}" if row.file else f"{location.capitalize()}: {warning}")

@@ -106,6 +106,17 @@ def apply_to_existing(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
     )
 
 
+def contradicted_by(batch: ImportBatch, prepared: Iterable[Prepared]) -> set[UUID]:
+    """The ids of those of an archive's records for which a report in it says otherwise than their trajectory's outcome."""
+    judged = [item for item in prepared if item.verdict is not None]
+    if not judged:
+        return set()
+    contents = {item.columns["content_hash"] for item in judged}
+    trajectories = Trajectory.objects.filter(workspace=batch.workspace_id, content_hash__in=contents)
+    known = {bytes(content): success for content, success in trajectories.values_list("content_hash", "success")}
+    return {item.id for item in judged if known.get(item.columns["content_hash"]) is (not item.verdict)}
+
+
 def withdraw_outcomes(batch: ImportBatch) -> int:
     """Remove the outcomes that this import gave to trajectories that existed before; returns how many."""
     with transaction.atomic():

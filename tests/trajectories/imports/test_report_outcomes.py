@@ -161,6 +161,11 @@ def test_of_two_outcomes_that_an_archive_gives_one_run_the_first_counts(home: Wo
     packed = archive({name: json.dumps(body).encode() for name, body in members.items()})
     batch = imported(packed, home, "runs.zip")
     assert (batch.trajectory_count, batch.duplicate_count) == ((0, 120) if are_here else (60, 60))
+    assert batch.warning_count == 60
+    assert batch.warnings[0].startswith(f"b/{names[0]}.traj.json, ")
+    assert batch.warnings[0].endswith(
+        "A report in the archive contradicts the outcome that this trajectory has already. Nothing was changed."
+    )
     successes = dict(Trajectory.objects.values_list("task__key", "success"))
     assert successes == {name: number % 2 == 0 for number, name in enumerate(names)}
 
