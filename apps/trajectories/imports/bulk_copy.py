@@ -69,10 +69,9 @@ def copy_in(prepared: Sequence[Prepared], origin: Origin) -> Copied:
     tasks = _task_ids(origin.workspace_id, (item.task for item in prepared))
     names = {name for item in prepared if (name := item.policy or origin.policy_name)}
     policies = _policy_ids(origin.workspace_id, names if origin.policy_id is None else set())
+    # Of several with the same content, which may differ in their outcome, the database would insert any.
     distinct: dict[bytes, Prepared] = {}
-    for (
-        item
-    ) in prepared:  # the database would insert any of several with the same content, which may differ in their outcome
+    for item in prepared:
         distinct.setdefault(item.columns["content_hash"], item)
     added = _insert_trajectories(distinct.values(), origin, tasks, policies)
     new = [item for item in prepared if item.id in added]
